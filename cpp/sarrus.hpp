@@ -35,8 +35,10 @@
 #include "model/builder.hpp"
 #include "model/text.hpp"
 #include "position/positions.hpp"
+#include "simulation/contact_history.hpp"
 #include "simulation/driver.hpp"
 #include "simulation/events.hpp"
+#include "simulation/timing.hpp"
 
 extern "C" const sarrus::KernelTable* sarrus_kernel_table();
 

@@ -47,7 +47,8 @@ struct Schedule {
   Count samples() const { return (steps() + every - 1) / every; }
   /// Return a schedule that consists of step k only.
   Schedule step(Count k) const {
-    return {{clock.start + static_cast<double>(k) * clock.step, k < clock.count ? clock.step : rest, 0, 1}, 0.0};
+    if (k < clock.count) return {{clock.start, clock.step, k, 1}, 0.0};
+    return {{clock.start + static_cast<double>(k) * clock.step, rest, 0, 1}, 0.0};
   }
 };
 

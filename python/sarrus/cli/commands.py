@@ -35,7 +35,7 @@ from ..figures.figures import QUANTITIES
 from ..io import WRITERS, save
 from ..laws import Law
 from ..mechanism import Mechanism
-from ..simulation.arguments import METHODS, STABILISATIONS
+from ..simulation.setup import METHODS, STABILISATIONS
 from ..spatial import Inertia, Transform
 from . import BY_LAW, LAW, MODEL, argument, command, file_name, joint_values, number, port_number
 from .check import grashof

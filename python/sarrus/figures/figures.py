@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.animation import FuncAnimation
     from matplotlib.axes import Axes
 
-    from ..simulation.runs import Sweep
+    from ..simulation.sweep import Sweep
     from ..simulation.trajectory import Trajectory
 
 

@@ -30,7 +30,7 @@ from ..control.interpolation import Chart
 from ..errors import AssemblyError, ModelError, ShapeError, StateError, printable, raise_no_such_name
 from ..figures.skeleton import Skeleton
 from ..mechanism import Mechanism, checked_mechanism
-from ..simulation.runs import Sweep
+from ..simulation.sweep import Sweep
 from ..simulation.trajectory import Trajectory
 from .marks import picked
 from .scene import PRESETS, Scene, round_length
