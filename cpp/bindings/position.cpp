@@ -165,6 +165,8 @@ BranchChoice choice_of(const std::string& branch) {
 
 }  // namespace
 
+const Positions& positions_of(const py::handle& object) { return object.cast<const PyPositions&>(); }
+
 void bind_position(py::module_& m) {
   // the mechanism owns its positions, which refer to it
   py::class_<PyPositions>(m, "Positions")

@@ -15,7 +15,7 @@ import numpy as np
 from .._arrays import Array, ArrayLike, checked_number, real_array
 from .._core import Status
 from ..analysis.scaling import velocity_scale
-from ..control.element import ForceElement, functions_and_elements
+from ..control.element import ForceElement, functions_and_elements, task_controls
 from ..dynamics.options import Unpack, shows_options
 from ..errors import IntegrationError, ModelError, ShapeError, StateError
 from ..mechanism import Mechanism, checked_mechanism
@@ -499,8 +499,6 @@ class Integration:
 
     def _law_failures(self, last: Array) -> str:
         """Return the failures that TaskControls report in the last state of a run, or in the state before it."""
-        from ..control.terms import task_controls
-
         nq, nv, now = self.mechanism.nq, self.mechanism.nv, self.core.state
         states = [x for x in (now["x"], last) if np.isfinite(x).all()]
         failures = [

@@ -11,7 +11,6 @@ import numpy as np
 from .. import _core
 from .._arrays import Array
 from ..analysis.assembly.closing import prepared
-from ..control.coordinates import direction, effective_inertia_along
 from ..mechanism import Mechanism
 
 STABLE = _core.methods["rk4"].stable
@@ -51,9 +50,7 @@ def _of_joints(mechanism: Mechanism, q: Array) -> Iterator[FastRate]:
     terms = prepared(mechanism, "joint rates", lambda: _terms(mechanism))
     if not terms:
         return
-    inertia = effective_inertia_along(
-        mechanism, np.stack([direction(mechanism, iv, q) for *_, iv in terms]), q
-    ).tolist()
+    inertia = _core.effective_inertia(mechanism, [[iv] for *_, iv in terms], q).tolist()
     for (quantity, n, name, _), m in zip(terms, inertia, strict=True):
         rate = n / m if quantity == "damping" else (n / m) ** 0.5
         yield FastRate(rate, quantity, n, f"joint '{name}'", CURE + ", or the joint's bodies more inertia")
