@@ -9,6 +9,7 @@
 //   robot.inverse_dynamics(work, q, v, a)                then the frame if the function needs one, and any number of wrenches
 //   robot.mobility(q).degrees_of_freedom                 properties of a configuration are structs: mobility/mobility.hpp
 //   robot.joint_wrenches(q, v, a).wrenches               of all joints, by name: mobility/joint_wrenches.hpp
+//   robot.force_elements({{"PID", {{"joint", "crank"}, {"proportional", 40.0}}}})   by names: reading/elements.hpp; plan.force_elements = its all()
 //   robot.simulation(plan).run_fixed(clock, row)         from row = robot.simulation(plan).begin(state): see simulation/driver.hpp
 //
 // Rows of numbers are any type with data() and size(): std::vector, std::array, Eigen's vectors, an Answer. Matrices are row-major. The number of
@@ -35,6 +36,7 @@
 #include "model/builder.hpp"
 #include "model/text.hpp"
 #include "position/positions.hpp"
+#include "reading/elements.hpp"
 #include "simulation/contact_history.hpp"
 #include "simulation/driver.hpp"
 #include "simulation/events.hpp"
@@ -275,6 +277,11 @@ class Robot : public Mechanism {
     return sarrus::indeterminate_reactions(functions(), configuration("indeterminate_reactions", q), time, std::move(rows));
   }
 
+  /// Return force elements by kind and named arguments, as Python's sarrus.control documents them. The caller keeps them as long as a simulation.
+  ActingElements force_elements(const std::vector<Element>& elements, const ElementRun& run = {}) const {
+    return ActingElements(element_model(), elements, run);
+  }
+
   /// Return a simulation. The plan and the parameters of its force elements remain the caller's and must outlive it.
   Simulation simulation(const Plan& plan, const double* parameters = nullptr) const {
     return {sarrus_kernel_table()->simulation, tree(), plan, parameters};
@@ -394,6 +401,12 @@ class Robot : public Mechanism {
 
   static Vector vector(const Input& x) { return Eigen::Map<const Vector>(x.data(), static_cast<Eigen::Index>(x.size())); }
   static Numbers numbers(const Vector& x) { return {x.begin(), x.end()}; }
+  ElementModel element_model() const {
+    return {functions(),
+            [this]() -> const Positions& { return *positions_; },
+            [this](int joint) -> const model::JointType& { return written_->joints[static_cast<std::size_t>(joint)].joint; },
+            {}};
+  }
   PositionModel position_model() const {
     PositionModel facts{*this, *sarrus_kernel_table(), {}, {}, {}, {}};
     for (const model::Joint& joint : written_->joints)

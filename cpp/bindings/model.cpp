@@ -57,7 +57,8 @@ bool plain_numbers(const py::handle& h, std::vector<double>& to) {
     if (!plain_number(PySequence_Fast_GET_ITEM(h.ptr(), static_cast<Py_ssize_t>(k)), to[k])) return false;
   return true;
 }
-/// Real numbers in rows; none: something else.
+}  // namespace
+
 std::optional<NumberArray> numbers_of(const py::handle& h) {
   NumberArray all;
   double x = 0.0;
@@ -78,6 +79,9 @@ std::optional<NumberArray> numbers_of(const py::handle& h) {
   all.numbers.assign(data, data + size);
   return all;
 }
+
+namespace {
+
 Value value_of(const NumberArray& array) {
   if (array.shape.empty()) return array.numbers[0];
   const std::size_t width = array.shape[0] ? array.numbers.size() / array.shape[0] : 0;
@@ -709,6 +713,11 @@ Description to_description(const py::handle& from) {
   for (const auto& [at, part] : targets)
     made.constraints.insert(made.constraints.begin() + static_cast<std::ptrdiff_t>(at), target(part, made.joints));
   return made;
+}
+
+const model::JointType& joint_type_of(const py::handle& description, int j) {
+  const auto joints = py::reinterpret_borrow<py::sequence>(attribute(description, "joints"));
+  return attribute(attribute(joints[static_cast<std::size_t>(j)], "joint"), "_core").cast<const JointOfCore&>().type;
 }
 
 void bind_model(py::module_& m) {

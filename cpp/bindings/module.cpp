@@ -9,6 +9,7 @@
 #include "../mechanism/mechanism.hpp"
 #include "../mechanism/status.hpp"
 #include "../model/builder.hpp"
+#include "../reading/argument.hpp"
 #include "built.hpp"
 #include "changes.hpp"
 #include "contact.hpp"
@@ -345,6 +346,8 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
       PyErr_SetString(from_python().ModelError, e.what());
     } catch (const sarrus::NoAnswer& e) {
       PyErr_SetString(from_python().StateError, e.what());
+    } catch (const sarrus::ShapeError& e) {
+      PyErr_SetString(from_python().ShapeError, e.what());
     } catch (const sarrus::AssemblyError& e) {
       PyErr_SetString(from_python().AssemblyError, e.what());
     }

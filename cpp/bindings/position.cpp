@@ -212,6 +212,8 @@ BranchChoice choice_of(const std::string& branch) {
 
 }  // namespace
 
+const Positions& positions_of(const py::handle& object) { return object.cast<const PyPositions&>(); }
+
 void bind_position(py::module_& m) {
   // the mechanism owns its Positions object, which refers to the mechanism
   py::class_<PyPositions>(m, "Positions")

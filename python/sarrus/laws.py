@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from . import _core
 from ._arrays import Array, ArrayLike, is_masked, real_array, real_numbers
 from .errors import ModelError
 
@@ -115,6 +116,9 @@ class Law:
         piece = 0 if first else int(np.searchsorted(self.starts[1:], start, side="right"))
         polynomial = np.polynomial.Polynomial(self.coefficients[piece])
         return np.asarray(polynomial(np.polynomial.Polynomial([start - self.starts[piece], 1.0])).coef, np.float64)
+
+
+_core.hand_over(Law=Law)
 
 
 def law_terms(law: Law | None) -> tuple[Any, ...] | None:

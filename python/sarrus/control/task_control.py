@@ -278,8 +278,6 @@ class TaskControl(Element):
             "call_numbers": terms.call_size, "states": terms.states,
         }, [*names, *motion_names, *(name for contact in self.contacts for name in cone_names(contact))]  # fmt: skip
 
-    can_be_sampled = True
-
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
         if mechanism._base is not mechanism:
             raise ModelError(

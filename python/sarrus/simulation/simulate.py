@@ -17,7 +17,7 @@ from .._arrays import Array, ArrayLike, checked_number, checked_text, is_masked,
 from .._core import Status
 from .._renamed import with_new_kinds
 from ..analysis.scaling import velocity_scale
-from ..control.element import ForceElement, functions_and_elements
+from ..control.element import ForceElement, functions_and_elements, task_controls
 from ..description.specs import Description
 from ..dynamics.options import Unpack, shows_options
 from ..errors import OF_MOTORS, IntegrationError, ModelError, ShapeError, StateError, check_choice
@@ -378,8 +378,6 @@ class Integration:
 
     def _law_failures(self, last: Array) -> str:
         """Return the failures that TaskControls report in the last state of a run, or in the state before it."""
-        from ..control.terms import task_controls
-
         time, states = self.core.state["t"], [x for x in (self.core.state["x"], last) if np.isfinite(x).all()]
         return "".join(
             next((f"{failure}; " for x in states if (failure := law._refusal(time, *np.split(x, self.split)[:2]))), "")

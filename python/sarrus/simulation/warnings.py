@@ -302,10 +302,7 @@ def _of_joints(mechanism: Mechanism, q: Array) -> Iterator[FastRate]:
     terms = cached(mechanism, "joint rates", lambda: _terms(mechanism))
     if not terms:
         return
-    from ..control.coordinates import direction, effective_inertia_along
-
-    directions = np.stack([direction(mechanism, iv, q) for *_, iv in terms])
-    inertia = effective_inertia_along(mechanism, directions, q).tolist()
+    inertia = _core.effective_inertia(mechanism, [[iv] for *_, iv in terms], q).tolist()
     for (quantity, n, name, _), m in zip(terms, inertia, strict=True):
         rate = n / m if quantity == "damping" else (n / m) ** 0.5
         yield FastRate(rate, quantity, n, f"joint '{name}'", CURE + ", or the joint's bodies more inertia")
