@@ -115,7 +115,7 @@ bool is_instance(const py::handle& x, PyObject* type) {
   if (yes < 0) throw py::error_already_set();
   return yes != 0;
 }
-std::string shown(const py::handle& x) { return from_text(py::repr(x)); }
+std::string text_of(const py::handle& x) { return from_text(py::repr(x)); }
 
 /// Convert a law of Python.
 Law law_of_python(const py::handle& h) {
@@ -164,7 +164,7 @@ Argument to_argument(const py::handle& h, const std::string& label, int depth = 
     }
     return PyCallable_Check(h.ptr()) ? Argument(Argument::Function()) : Argument(Argument::Other());
   };
-  return convert().written([h] { return shown(h); });
+  return convert().written([h] { return text_of(h); });
 }
 
 /// Element of Python: (object, kind, name of its class, values of arguments that are not attributes).
@@ -320,7 +320,7 @@ void bind_force_elements(py::module_& m) {
       [](const std::string& kind) {
         py::dict all;
         for (const auto& [key, value] : element_arguments(kind))
-          if (!value.is<Argument::Other>()) all[to_text(key)] = to_text(value.shown());
+          if (!value.is<Argument::Other>()) all[to_text(key)] = to_text(value.text_of());
         return all;
       },
       py::arg("kind"), "Texts of the default values of a kind's arguments.");
