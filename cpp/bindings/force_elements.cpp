@@ -320,7 +320,7 @@ void bind_force_elements(py::module_& m) {
       [](const std::string& kind) {
         py::dict all;
         for (const auto& [key, value] : element_arguments(kind))
-          if (!value.is<Argument::Other>()) all[to_text(key)] = to_text(value.text_of());
+          if (!value.is<Argument::Other>()) all[to_text(key)] = to_text(value.shown());
         return all;
       },
       py::arg("kind"), "Texts of the default values of a kind's arguments.");
