@@ -231,6 +231,15 @@ class Robot : public Mechanism {
                                const JointNumbersByName& fixed = {}, const AssemblyOptions& options = {}) const {
     return positions_->inverse_kinematics(frames, near, fixed, options);
   }
+  /// The same for many states, side by side in the registers. Numbers of joints have one value for each state, or one for all; targets have one
+  /// for each. A state without a solution has a status instead of an exception.
+  AssembledStates assemble_many(const AssemblyStarts& near, const JointNumbersByName& fixed, const BatchOptions& options) const {
+    return positions_->inverse_kinematics_many({}, near, fixed, options);
+  }
+  AssembledStates inverse_kinematics_many(const FrameNumbersByName& frames, const AssemblyStarts& near,
+                                          const JointNumbersByName& fixed, const BatchOptions& options) const {
+    return positions_->inverse_kinematics_many(frames, near, fixed, options);
+  }
   /// Search for all assembly modes with these joints fixed.
   std::vector<Vector> assembly_modes(const JointNumbersByName& fixed, const std::optional<double>& time = {}) const {
     return positions_->assembly_modes(fixed, time);
