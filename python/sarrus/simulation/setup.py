@@ -406,7 +406,10 @@ class Prepared:
             from ..control.elements import CollisionContacts
 
             elements = [*elements, CollisionContacts()]
-        felt = start is not None and (not only_if_felt or feel_the_start(elements))
+        # default parameters of elements that depend on the effective inertia
+        felt = not only_if_felt or any(
+            getattr(e, name, 0.0) is None for e in elements for name in ("damping", "stiffness")
+        )
         felt_at = start_of(mechanism, start) if felt and start is not None else None
         run = Run(limits.effort_limits, felt_at, rows, runs, METHODS[method].rigid)
         forces = ForceElements.of(mechanism, elements, run)
@@ -493,11 +496,6 @@ def stops_of(mechanism: Mechanism | Variants, elements: Iterable[Any]) -> tuple[
         if e._kind == "EndStop" and isinstance(e.joint, str) and mechanism.joint(e.joint).closes_loop
         if e.limits is not None and all(isinstance(x, Real) and np.isfinite(float(x)) for x in e.limits)
     )
-
-
-def feel_the_start(elements: Iterable[Any]) -> bool:
-    """Return True if a default parameter of an element depends on the effective inertia in the initial configuration."""
-    return any(getattr(e, name, 0.0) is None for e in elements for name in ("damping", "stiffness"))
 
 
 def start_of(mechanism: Any, q: ArrayLike) -> Array:

@@ -128,7 +128,9 @@ def simulate_many(
         raise ValueError(f"simulate_many(): method '{stepping.method}' has variable steps; expected fixed steps")
     threads, every = checked_count("threads", threads, most=MOST_THREADS), checked_count("every", every)
     near, dt, end = stepping.near, stepping.dt, stepping.start + stepping.duration
-    rows = _rows_of_each(run_index)
+    rows: list[Any] = [slice(None)]
+    if run_index is not None:
+        rows = np.split(np.argsort(run_index, kind="stable"), np.cumsum(np.bincount(run_index))[:-1])
     prepared = _prepared(mechanisms, controller, stepping, q, rows)
     _check_functions(mechanisms, prepared[0].setup.method)
     _check_callables(policy, executor, store)
@@ -327,14 +329,6 @@ def _prepared(
     if prepared[0].calls:
         raise TypeError("simulate_many(): SampleAndHold has a function; expected force elements. Use simulate()")
     return prepared
-
-
-def _rows_of_each(run_index: NDArray[np.intp] | None) -> list[Rows]:
-    """Return the indices of the runs of each mechanism."""
-    if run_index is None:
-        return [slice(None)]
-    sorted_runs, counts = np.argsort(run_index, kind="stable"), np.bincount(run_index, minlength=1)
-    return [*np.split(sorted_runs, np.cumsum(counts)[:-1])]
 
 
 def _check_functions(mechanisms: Sequence[Any], method: str) -> None:
