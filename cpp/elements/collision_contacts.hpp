@@ -13,7 +13,7 @@ namespace sarrus {
 
 struct CollisionContacts : ForceElement {
   static constexpr const char* name = "CollisionContacts";
-  static constexpr bool has_rates = false, beside_variants = false, varies = false;
+  static constexpr bool has_rates = false, beside_variants = false, varies = false, states_jump = true;
   /// Number of internal states of a step: the natural map [m/s] and the number of pressing points, then the values of each pressing point.
   static constexpr int before_points = 2;
   /// Values of a point: id; mean force of the step on the first shape's body (world) [N]; position (world) [m]; and, with rotational friction, moment

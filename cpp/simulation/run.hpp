@@ -196,8 +196,12 @@ class Run {
       for (int i = from; i < to; ++i) x[i] = (x1[i] - x0[i]) / (end - begin) * (time - begin) + x0[i];
     };
     int first = tree.nq + tree.nv;
-    for (const CollisionContacts& c : s_.plan.force_elements.all<CollisionContacts>())
-      linear(first, tree.nq + tree.nv + c.iz), first = tree.nq + tree.nv + c.iz + c.states();
+    s_.plan.force_elements.each([&](const auto& element) {
+      if constexpr (std::decay_t<decltype(element)>::states_jump) {
+        const int at = tree.nq + tree.nv + element.iz;
+        linear(first, at), first = at + element.states();
+      }
+    });
     linear(first, s_.integrated());
     if (s_.plan.counts()) linear(s_.size() - tree.loop_nq, s_.size());
   }
