@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from sarrus.generation import samples
+from sarrus.generation.recorder import sample_configurations, sample_motion
 
 CC = shutil.which("cc")
 needs_compiler = pytest.mark.skipif(CC is None, reason="needs a C compiler")
@@ -25,8 +25,8 @@ STRICT = [
 def states(robot, count, seed=5):
     """Return states other than those of the recording."""
     rng, time = np.random.default_rng(seed), np.zeros(count)
-    q = samples.configurations(robot, time, rng)
-    return {"q": q, **samples.motion(robot, q, time, rng)}
+    q = sample_configurations(robot, time, rng)
+    return {"q": q, **sample_motion(robot, q, time, rng)}
 
 
 def difference(a, b):

@@ -1,4 +1,4 @@
-// Positions of one mechanism, for one state.
+// Positions of a mechanism or of variants.
 #include "position.hpp"
 
 #include <pybind11/eigen.h>
@@ -7,7 +7,9 @@
 #include "../kernels/batch.hpp"
 #include "../position/positions.hpp"
 #include "arrays.hpp"
+#include "changes.hpp"
 #include "from_python.hpp"
+#include "gil.hpp"
 #include "mobility.hpp"
 #include "state.hpp"
 
@@ -16,11 +18,20 @@ namespace {
 
 using Limits = std::vector<std::optional<std::pair<std::vector<double>, std::vector<double>>>>;
 
-PositionModel model_of(const py::object& self, const Limits& limits, const std::optional<Vector>& home) {
-  const Mechanism& m = built(self);
-  PositionModel facts{m, kernels(), {}, home, rows_from_python(self, m.tree()), [] {
+/// `count`, `changes`: the arguments of all variants, from which the mechanism's were selected.
+PositionModel model_of(const py::object& self, const Limits& limits, const std::optional<Vector>& home, std::int64_t count,
+                       const py::dict& changes) {
+  const Mechanism& m = built_or_variants(self);
+  PositionModel facts{m, kernels(), {}, home, m.variants() ? RowsOfState() : rows_from_python(self, m.tree()), [] {
                         if (PyErr_CheckSignals() != 0) throw py::error_already_set();
                       }};
+  if (m.variants())
+    facts.vary = [count, changes](const Mechanism& base) -> std::shared_ptr<const Mechanism> {
+      if (count == 0)
+        throw ModelError(
+            "these variants are a list of mechanisms: targets of frames and fixed loop joints require those of variants()");
+      return varied(base, count, changes);
+    };
   for (const auto& pair : limits) facts.limits.push_back(pair ? JointRange{pair->first, pair->second} : JointRange{});
   return facts;
 }
@@ -29,6 +40,41 @@ AssemblyStart start_of(const std::optional<Vector>& q, const JointNumbersByName&
   AssemblyStart start(joints);
   start.q = q;
   return start;
+}
+
+using ArraysByName = std::vector<std::pair<std::string, py::array_t<double, py::array::c_style | py::array::forcecast>>>;
+
+JointNumbersByName numbers_by_name(const ArraysByName& arrays) {
+  JointNumbersByName numbers;
+  for (const auto& [name, x] : arrays) numbers.emplace_back(name, std::vector<double>(x.data(), x.data() + x.size()));
+  return numbers;
+}
+
+/// States of a call. With variants, every variant has the same number of states, stored variant by variant.
+States states_of(const Mechanism& m, int count, std::int64_t threads) {
+  States states{count,
+                {},
+                threads,
+                [](const Batch& batch, std::int64_t most) {
+                  Signals signals;
+                  bool stopped;
+                  {
+                    const WithoutGil free;
+                    stopped = batch.run(most, [&] { return signals.raised(); });
+                  }
+                  if (stopped) throw py::error_already_set();
+                },
+                true};
+  if (m.variants())
+    for (int i = 0; i < count; ++i)
+      states.variant.push_back(m.variant_indices()[i / (count / static_cast<int>(m.variant_indices().size()))]);
+  return states;
+}
+
+py::tuple answer_of(const AssembledStates& found, const std::vector<py::ssize_t>& shape) {
+  py::array_t<double> q(shape);
+  std::copy_n(found.q.data(), found.q.size(), q.mutable_data());
+  return py::make_tuple(q, py::array_t<signed char>(static_cast<py::ssize_t>(found.status.size()), found.status.data()));
 }
 
 /// Call f; convert the core's PathTrackingError to Python's, with the path and the end of the branch.
@@ -169,10 +215,11 @@ BranchChoice choice_of(const std::string& branch) {
 void bind_position(py::module_& m) {
   // the mechanism owns its Positions object, which refers to the mechanism
   py::class_<PyPositions>(m, "Positions")
-      .def(py::init([](const py::object& mechanism, const Limits& limits, const std::optional<Vector>& home) {
-             return std::make_unique<PyPositions>(model_of(mechanism, limits, home));
+      .def(py::init([](const py::object& mechanism, const Limits& limits, const std::optional<Vector>& home, std::int64_t count,
+                       const py::dict& changes) {
+             return std::make_unique<PyPositions>(model_of(mechanism, limits, home, count, changes));
            }),
-           py::arg("mechanism"), py::arg("limits"), py::arg("home"))
+           py::arg("mechanism"), py::arg("limits"), py::arg("home"), py::arg("count") = 0, py::arg("changes") = py::dict())
       .def("quick", &PyPositions::quick, py::arg("near"), py::arg("frames"), py::arg("fixed"), py::arg("time"))
       .def(
           "solve",
@@ -186,6 +233,31 @@ void bind_position(py::module_& m) {
           },
           py::arg("frames"), py::arg("near"), py::arg("guess"), py::arg("fixed"), py::arg("branch"), py::arg("starts"),
           py::arg("seed"), py::arg("tolerance"), py::arg("time"))
+      .def(
+          "solve_many",
+          [](const PyPositions& self, const ArraysByName& frames, const std::optional<RowMajor>& near, const ArraysByName& guess,
+             const ArraysByName& fixed, const std::string& branch, const std::optional<int>& starts, std::uint64_t seed,
+             double tolerance, const Times& time, std::int64_t threads, int count) {
+            const Mechanism& m = self.model().mechanism;
+            const BatchOptions options{choice_of(branch), starts, seed, tolerance, time, states_of(m, count, threads)};
+            const AssembledStates found = self.inverse_kinematics_many(numbers_by_name(frames), {near, numbers_by_name(guess)},
+                                                                       numbers_by_name(fixed), options);
+            return answer_of(found, {count, m.tree().nq});
+          },
+          py::arg("frames"), py::arg("near"), py::arg("guess"), py::arg("fixed"), py::arg("branch"), py::arg("starts"),
+          py::arg("seed"), py::arg("tolerance"), py::arg("time"), py::arg("threads"), py::arg("count"))
+      .def(
+          "follow_many",
+          [](const PyPositions& self, const ArraysByName& joints, const std::vector<double>& times,
+             const std::optional<RowMajor>& near, const ArraysByName& guess, double max_step, double min_step, double tolerance,
+             std::int64_t threads, int count) {
+            const Mechanism& m = self.model().mechanism;
+            const AssembledStates found = self.follow_many({numbers_by_name(joints), {}, times}, {near, numbers_by_name(guess)},
+                                                           {max_step, min_step, tolerance}, states_of(m, count, threads));
+            return answer_of(found, {count, static_cast<py::ssize_t>(times.size()), m.tree().nq});
+          },
+          py::arg("joints"), py::arg("times"), py::arg("near"), py::arg("guess"), py::arg("max_step"), py::arg("min_step"),
+          py::arg("tolerance"), py::arg("threads"), py::arg("count"))
       .def("assembly_modes", &PyPositions::assembly_modes, py::arg("fixed"), py::arg("time"), py::arg("attempts"),
            py::arg("seed"), py::arg("tolerance"))
       .def(

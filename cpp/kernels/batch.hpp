@@ -57,6 +57,7 @@ struct Batch {
   bool any_length;  // quaternions may have any norm
   bool answerless;  // no state has a result, because it would be divided by a zero inertia
   bool ends;  // part of a result may be NaN
+  const std::vector<std::int64_t>* variant_of_rows = nullptr;  // null: the indices that the mechanism has
 
   /// Evaluate all chunks of a batch. The calling thread calls `stop` between chunks. Returns true if `stop` ended the evaluation.
   template <class Stop> bool run(std::int64_t threads, Stop stop) const {
@@ -104,8 +105,8 @@ struct Batch {
   /// Evaluate the rows of variants, whose states are stored variant by variant.
   void run_variants(std::int64_t begin, std::int64_t end) const {
     const VariantNumbers& numbers = m.variants()->view();
-    const std::int64_t *variant = m.variant_indices().data(),
-                       states = count / static_cast<std::int64_t>(m.variant_indices().size());
+    const std::vector<std::int64_t>& indices = variant_of_rows ? *variant_of_rows : m.variant_indices();
+    const std::int64_t *variant = indices.data(), states = count / static_cast<std::int64_t>(indices.size());
     if (variants && states < lanes && !leaves_the_cache(m.tree(), lanes))
       return variants(numbers, variant, states, p, rows, begin, end);
     Arena& arena = thread_arena();

@@ -48,6 +48,7 @@ ScaledLoops::ScaledLoops(const StateFunctions& f, const double* q, const std::op
   const Loops& loops = f.tree().loops;
   const Mechanism& mechanism = f.mechanism();
   row_scale = Vector::Ones(loops.rows), holonomic.resize(loops.rows);
+  moments_ = forces_ = Vector::Zero(loops.rows);
   const Matrix J = jacobian(q);
   // one call evaluates row r of every constraint, because wrenches of different constraints do not affect one another
   std::vector<double> multipliers(loops.rows), wrenches(6 * loops.constraints);
@@ -62,7 +63,8 @@ ScaledLoops::ScaledLoops(const StateFunctions& f, const double* q, const std::op
       const Constraint& c = loops.constraint[i];
       if (c.child < 0 || r >= c.rows) continue;
       const Eigen::Map<const Vec3<double>> moment(wrenches.data() + 6 * i), force(wrenches.data() + 6 * i + 3);
-      row_scale(c.row + r) = std::sqrt(moment.squaredNorm() + length * length * force.squaredNorm());
+      moments_(c.row + r) = moment.squaredNorm(), forces_(c.row + r) = force.squaredNorm();
+      row_scale(c.row + r) = std::sqrt(moments_(c.row + r) + length * length * forces_(c.row + r));
     }
   }
   for (std::size_t i = 0; i < mechanism.constraints().size(); ++i) {
@@ -78,6 +80,21 @@ ScaledLoops::ScaledLoops(const StateFunctions& f, const double* q, const std::op
   for (int i = 0; i < loops.constraints; ++i)
     if (const Constraint& c = loops.constraint[i]; c.target == Target::coordinates) row_scale.segment(c.row, c.rows) *= shifted;
   for (double& size : row_scale) size = size > 0.0 ? 1.0 / size : 1.0;
+}
+
+std::pair<Vector, Vector> ScaledLoops::scales_for(double variant_length) const {
+  const Tree& tree = functions.tree();
+  Vector columns = column_scale, rows = row_scale;
+  for (std::size_t j = 0; j < functions.mechanism().joints().size(); ++j) {
+    const Mechanism::PlacedJoint& at = functions.mechanism().joints()[j];
+    for (int k = 0; k < at.nv && !at.closes_a_loop; ++k)
+      if (slides(functions.mechanism().description().joints[j], k)) columns(at.iv + k) = variant_length;
+  }
+  for (int r = 0; r < tree.loops.rows; ++r) {
+    const double square = moments_(r) + length * length * forces_(r);
+    if (square > 0.0) rows(r) *= std::sqrt(square / (moments_(r) + variant_length * variant_length * forces_(r)));
+  }
+  return {columns, rows};
 }
 
 std::string ScaledLoops::row_name(int row) const {

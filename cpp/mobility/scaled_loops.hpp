@@ -53,6 +53,8 @@ class ScaledLoops {
   std::vector<bool> holonomic;  // of each row
 
   std::string row_name(int row) const;
+  /// Return column_scale and row_scale of a variant of this characteristic length. Rows of coordinate relations keep their scale.
+  std::pair<Vector, Vector> scales_for(double variant_length) const;
 
  private:
   const double* at_time() const { return time_ ? &*time_ : nullptr; }
@@ -61,6 +63,7 @@ class ScaledLoops {
 
   std::optional<double> time_;
   RowsOfState rows_;
+  Vector moments_, forces_;  // squared norms of the moment and force of each row's wrench; zero for rows without a wrench
 };
 
 /// Return true if velocity k of a joint is translational.

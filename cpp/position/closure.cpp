@@ -7,6 +7,7 @@
 #include <set>
 
 #include "../joints/visit.hpp"
+#include "../mechanism/variants.hpp"
 #include "../model/text.hpp"
 
 namespace sarrus {
@@ -23,15 +24,20 @@ template <class F> void each_coordinate(const JointDescription& joint, F f) {
   });
 }
 
-/// Return the same mechanism on the same tree, with these constraints in addition.
-std::shared_ptr<const Mechanism> with_targets(const Mechanism& mechanism, std::vector<ConstraintDescription> more) {
+/// Return the same mechanism, or the same variants, on the same tree, with these constraints in addition.
+std::shared_ptr<const Mechanism> with_targets(const PositionModel& model, std::vector<ConstraintDescription> more) {
+  const Mechanism& mechanism = model.mechanism;
   Description d = mechanism.description();
   for (std::size_t j = 0; j < d.joints.size(); ++j) {
     d.joints[j].close_loop = mechanism.joints()[j].closes_a_loop;
     d.joints[j].keep_in_tree = !d.joints[j].close_loop;
   }
   std::move(more.begin(), more.end(), std::back_inserter(d.constraints));
-  return std::make_shared<const Mechanism>(std::move(d));
+  auto made = std::make_shared<const Mechanism>(std::move(d));
+  if (!mechanism.variants()) return made;
+  using Both = std::pair<std::shared_ptr<const Mechanism>, std::shared_ptr<const Mechanism>>;
+  const auto both = std::make_shared<const Both>(made, model.vary(*made));  // variants refer to their base
+  return std::shared_ptr<const Mechanism>(both, both->second.get());
 }
 
 std::vector<ConstraintDescription> target_constraints(const Mechanism& mechanism, const std::vector<FrameKey>& frames,
@@ -130,9 +136,8 @@ Closure::Closure(const PositionModel& m, std::vector<FrameKey> prescribed, std::
       frames(std::move(prescribed)),
       fixed(std::move(joints)),
       loop_joints(closing_among(m.mechanism, fixed)),
-      mechanism_(frames.empty() && loop_joints.empty()
-                     ? std::shared_ptr<const Mechanism>(std::shared_ptr<void>(), &m.mechanism)
-                     : with_targets(m.mechanism, target_constraints(m.mechanism, frames, loop_joints))),
+      mechanism_(frames.empty() && loop_joints.empty() ? std::shared_ptr<const Mechanism>(std::shared_ptr<void>(), &m.mechanism)
+                                                       : with_targets(m, target_constraints(m.mechanism, frames, loop_joints))),
       functions_(*mechanism_, m.kernels) {
   const Mechanism& base = model.mechanism;
   const std::vector<JointDescription>& described = base.description().joints;
@@ -179,8 +184,8 @@ Closure::Closure(const PositionModel& m, std::vector<FrameKey> prescribed, std::
   functions_.evaluate(Operation::integrate, {neutral.data(), away.data()}, q.data());
   loops_ =
       std::make_unique<ScaledLoops>(functions_, q.data(), std::nullopt, [this, neutral_targets](const double* x, double* out) {
-        const Vector all = values(Eigen::Map<const Vector>(x, mechanism_->tree().nq), neutral_targets);
-        std::copy(all.begin(), all.end(), out);
+        const RowMajor all = values(Eigen::Map<const RowMajor>(x, 1, mechanism_->tree().nq), neutral_targets.transpose());
+        std::copy_n(all.data(), all.size(), out);
       });
 
   std::set<std::string> related;  // joints whose whole turns constraints count
@@ -214,46 +219,54 @@ Closure::Closure(const PositionModel& m, std::vector<FrameKey> prescribed, std::
   }
   fixed_mask.resize(tree.nv);
   for (int k = 0; k < tree.nv; ++k) fixed_mask(k) = moving[k] ? 0.0 : 1.0;
-  units = scale(), units.head(tree.nv) = loops_->column_scale;
+  units = scales(States(), {}, true).row(0);
   if (loops_limited)
     for (int k = 0; k < tree.loop_nq; ++k) loop_near_(k) = middle(loop_low_(k), loop_high_(k));
   else
     loop_low_.resize(0);
 }
 
-Vector Closure::values(const Vector& q, const Vector& targets) const {
+RowMajor Closure::values(const RowMajor& q, const RowMajor& targets) const {
   const int rows = model.mechanism.tree().loops.pfaffian_values;
-  Vector all(rows + numbers);
-  if (rows > 0) model.rows(q.data(), all.data());
-  if (numbers > 0) all.tail(numbers) = targets;
+  if (rows == 0) return numbers > 0 ? targets : RowMajor(1, 0);
+  RowMajor all(std::max(q.rows(), targets.rows()), rows + numbers);
+  for (Eigen::Index i = 0; i < all.rows(); ++i) model.rows(q.row(q.rows() == 1 ? 0 : i).data(), all.row(i).data());
+  if (numbers > 0) all.rightCols(numbers) = repeated(targets, static_cast<int>(all.rows()));
   return all;
 }
 
 ScaledLoops Closure::loops(const ClosingInput& input) const {
-  return loops_->at(input.time, [this, targets = input.targets](const double* q, double* out) {
-    const Vector all = values(Eigen::Map<const Vector>(q, mechanism_->tree().nq), targets);
-    std::copy(all.begin(), all.end(), out);
+  const std::optional<double> time = input.time ? std::optional<double>((*input.time)(0, 0)) : std::nullopt;
+  return loops_->at(time, [this, targets = input.targets](const double* q, double* out) {
+    const RowMajor all = values(Eigen::Map<const RowMajor>(q, 1, mechanism_->tree().nq), targets);
+    std::copy_n(all.data(), all.size(), out);
   });
 }
 
-Vector Closure::scale(const Vector& weights) const {
+RowMajor Closure::scales(const States& states, const Vector& weights, bool all) const {
   const Tree& tree = mechanism_->tree();
-  Vector all(tree.nv + tree.loops.rows);
-  for (int k = 0; k < tree.nv; ++k) all(k) = moving[k] ? loops_->column_scale(k) : 0.0;
-  for (int r = 0; r < tree.loops.rows; ++r)
-    all(tree.nv + r) = loops_->holonomic[r] ? loops_->row_scale(r) * (weights.size() ? weights(r) : 1.0) : 0.0;
-  return all;
+  const int count = states.variant.empty() ? 1 : states.count;
+  RowMajor rows(count, tree.nv + tree.loops.rows);
+  for (int i = 0; i < count; ++i) {
+    const auto [columns, factors] = states.variant.empty()
+                                        ? std::pair(loops_->column_scale, loops_->row_scale)
+                                        : loops_->scales_for(mechanism_->variants()->length(states.variant[i]));
+    for (int k = 0; k < tree.nv; ++k) rows(i, k) = moving[k] || all ? columns(k) : 0.0;
+    for (int r = 0; r < tree.loops.rows; ++r)
+      rows(i, tree.nv + r) = loops_->holonomic[r] ? factors(r) * (weights.size() ? weights(r) : 1.0) : 0.0;
+  }
+  return rows;
 }
+Vector Closure::scale(const Vector& weights) const { return scales(States(), weights).row(0); }
 
-Closure::Closed Closure::close(const Vector& q, const ClosingInput& input, const ClosingSteps& steps,
-                               const Vector& weights) const {
+Closure::ClosedStates Closure::close(const States& states, const RowMajor& q, const ClosingInput& input,
+                                     const ClosingSteps& steps, const Vector& weights) const {
   const int nq = mechanism_->tree().nq;
-  const double options[3] = {steps.damping, steps.most, steps.farthest};
-  const Vector factors = scale(weights), rows = values(q, input.targets);
-  Vector out(nq + 1);
-  functions_.evaluate(Operation::close, {q.data(), factors.data(), options, input.time ? &*input.time : nullptr, rows.data()},
-                      out.data());
-  return {out.head(nq), out.allFinite() ? out(nq) : infinity};
+  const RowMajor options = Eigen::RowVector3d(steps.damping, steps.most, steps.farthest);
+  const RowMajor factors = scales(states, weights), rows = values(q, input.targets);
+  const RowMajor out = evaluate(Operation::close, states, {&q, &factors, &options, pointer(input.time), &rows}, nq + 1);
+  const Vector open = out.col(nq);
+  return {out.leftCols(nq), open.array().isFinite().select(open, infinity)};
 }
 
 Matrix Closure::jacobian(const Vector& q, const ClosingInput& input) const {
@@ -264,22 +277,30 @@ Matrix Closure::jacobian(const Vector& q, const ClosingInput& input) const {
   return J.unaryExpr([](double x) { return std::isfinite(x) ? x : 0.0; });
 }
 
-bool Closure::within(const Vector& q, double margin, const std::optional<double>& time) const {
-  const Vector allowance = margin * limit_margin * coordinate_scale;
-  if (((q - low_ + allowance).array() < 0.0).any() || ((high_ + allowance - q).array() < 0.0).any()) return false;
-  if (loop_low_.size() == 0) return true;
-  Vector x(mechanism_->tree().loop_nq);
-  functions_.evaluate(Operation::loop_joint_coordinates, {q.data(), loop_near_.data(), time ? &*time : nullptr}, x.data());
-  return ((x - loop_low_ + margin * loop_margin_).array() >= 0.0).all() &&
-         ((loop_high_ + margin * loop_margin_ - x).array() >= 0.0).all();
+Flags Closure::within(const States& states, const RowMajor& q, double margin, const Times& time) const {
+  const Eigen::RowVectorXd allowance = margin * limit_margin * coordinate_scale;
+  const Eigen::RowVectorXd low = low_.transpose() - allowance, high = high_.transpose() + allowance;
+  Flags flags(states.count);
+  for (int i = 0; i < states.count; ++i)  // true for NaN
+    flags(i) = !(q.row(i).array() < low.array()).any() && !(q.row(i).array() > high.array()).any();
+  if (loop_low_.size() == 0) return flags;
+  const RowMajor near = loop_near_.transpose();
+  const RowMajor x = evaluate(Operation::loop_joint_coordinates, states, {&q, &near, pointer(time)}, mechanism_->tree().loop_nq);
+  for (int i = 0; i < states.count; ++i)
+    flags(i) = flags(i) && ((x.row(i).transpose() - loop_low_ + margin * loop_margin_).array() >= 0.0).all() &&
+               ((loop_high_ + margin * loop_margin_ - x.row(i).transpose()).array() >= 0.0).all();
+  return flags;
 }
 
-Vector Closure::unwound(Vector q, const Vector& start) const {
-  for (Eigen::Index k = 0; k < q.size(); ++k) {
+RowMajor Closure::unwound(RowMajor q, const RowMajor& start) const {
+  for (Eigen::Index k = 0; k < q.cols(); ++k) {
     if (!whole_turns_[k]) continue;
-    q(k) -= full_turn * std::nearbyint((q(k) - start(k)) / full_turn);
-    if (std::isfinite(low_(k)) || std::isfinite(high_(k)))
-      q(k) += turns_into(q(k), low_(k), high_(k), limit_margin * coordinate_scale(k));
+    const bool has_limits = std::isfinite(low_(k)) || std::isfinite(high_(k));
+    for (Eigen::Index i = 0; i < q.rows(); ++i) {
+      double& x = q(i, k);
+      x -= full_turn * std::nearbyint((x - start(start.rows() == 1 ? 0 : i, k)) / full_turn);
+      if (has_limits) x += turns_into(x, low_(k), high_(k), limit_margin * coordinate_scale(k));
+    }
   }
   return q;
 }
@@ -306,14 +327,35 @@ Vector Closure::difference(const Vector& q0, const Vector& q1) const {
   return v.cwiseQuotient(loops_->column_scale);
 }
 
-Vector Closure::targets(const std::vector<Vector>& of_frames, const std::vector<Vector>& coordinates) const {
-  Vector all(numbers);
-  int at = 0;
-  for (const Vector& x : of_frames) all.segment(at, x.size()) = x, at += static_cast<int>(x.size());
+RowMajor Closure::difference(const States& states, const RowMajor& q0, const RowMajor& q1) const {
+  const int nv = mechanism_->tree().nv;
+  RowMajor v = sarrus::evaluate(model.mechanism, model.kernels, Operation::difference, states, {&q0, &q1}, nv);
+  const RowMajor columns = scales(states, {}, true).leftCols(nv);
+  for (int i = 0; i < states.count; ++i) v.row(i).array() /= columns.row(columns.rows() == 1 ? 0 : i).array();
+  return v;
+}
+
+RowMajor Closure::targets(int count, const std::vector<RowMajor>& of_frames, const std::vector<RowMajor>& coordinates) const {
+  RowMajor all(count, numbers);
+  Eigen::Index at = 0;
+  const auto add = [&](const RowMajor& x) { all.middleCols(at, x.cols()) = repeated(x, count), at += x.cols(); };
+  for (const RowMajor& x : of_frames) add(x);
   for (std::size_t i = 0; i < fixed.size(); ++i)
-    if (std::find(loop_joints.begin(), loop_joints.end(), fixed[i]) != loop_joints.end())
-      all.segment(at, coordinates[i].size()) = coordinates[i], at += static_cast<int>(coordinates[i].size());
+    if (std::find(loop_joints.begin(), loop_joints.end(), fixed[i]) != loop_joints.end()) add(coordinates[i]);
   return all;
+}
+
+std::shared_ptr<const Closure> Closures::of(const std::vector<FrameKey>& frames, const std::vector<int>& fixed) const {
+  const std::pair key(frames, fixed);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const auto at = closures_.find(key); at != closures_.end()) return at->second;
+  }
+  auto made = std::make_shared<const Closure>(model, frames, fixed);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  constexpr std::size_t most = 100;
+  if (closures_.size() > most) closures_.clear();
+  return closures_[key] = made;
 }
 
 }  // namespace sarrus

@@ -6,13 +6,16 @@
 #pragma once
 
 #include <cmath>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "../loops/tolerances.hpp"
 #include "../mobility/scaled_loops.hpp"
+#include "states.hpp"
 
 namespace sarrus {
 
@@ -22,7 +25,7 @@ struct JointRange {
   bool empty() const { return low.empty(); }
 };
 
-/// A mechanism with the facts of its joints that the kernels do not need. Joints are in the order of the description.
+/// A mechanism, or variants, with the facts of its joints that the kernels do not need. Joints are in the order of the description.
 struct PositionModel {
   const Mechanism& mechanism;
   const KernelTable& kernels;
@@ -30,6 +33,8 @@ struct PositionModel {
   std::optional<Vector> home;  // (nq), from which assembly starts; none: the neutral configuration
   RowsOfState rows;  // evaluates the rows that depend on q, if constraints have any
   std::function<void()> check_interrupt;  // called between the starts of a search; an exception ends it
+  /// Return the same variants of a mechanism on the same tree with more constraints. Empty: the mechanism has no variants.
+  std::function<std::shared_ptr<const Mechanism>(const Mechanism&)> vary = {};
 
   Vector neutral() const;
 };
@@ -49,10 +54,13 @@ struct ClosingSteps {
 constexpr ClosingSteps near_steps = {tolerances::near_damping, tolerances::near_steps, tolerances::near_gap};
 constexpr ClosingSteps steps_of_single_attempt = {1e-2, 30.0, 1e300}, far_steps = {1.0, 100.0, 1e300};
 
-/// Time of prescribed motions [s], and targets of frames and loop joints.
+/// Times of prescribed motions, and targets of frames and loop joints (n, numbers).
 struct ClosingInput {
-  std::optional<double> time;
-  Vector targets;
+  Times time;
+  RowMajor targets;
+  ClosingInput of(const std::vector<int>& rows) const {
+    return {time ? Times(rows_of(*time, rows)) : Times(), rows_of(targets, rows)};
+  }
 };
 
 class Closure {
@@ -60,21 +68,38 @@ class Closure {
   /// `fixed`: joints by index. Raises ModelError if fixed loop joints close a loop among the fixed joints: their coordinates depend on each other.
   Closure(const PositionModel& model, std::vector<FrameKey> frames, std::vector<int> fixed);
 
-  /// Result of steps: a configuration, and its residual (infinite: none).
+  /// Results of steps: configurations (n, nq), and their residuals (n), infinite without a result.
+  struct ClosedStates {
+    RowMajor q;
+    Vector open;
+  };
+  /// Take steps from configurations q (n, nq). `weights` (rows) of the residual; empty: ones.
+  ClosedStates close(const States& states, const RowMajor& q, const ClosingInput& input, const ClosingSteps& steps,
+                     const Vector& weights = {}) const;
+  /// The same for one state.
   struct Closed {
     Vector q;
     double open;
   };
-  /// Take steps from q (nq). `weights` (rows) of the residual; empty: ones.
-  Closed close(const Vector& q, const ClosingInput& input, const ClosingSteps& steps, const Vector& weights = {}) const;
+  Closed close(const Vector& q, const ClosingInput& input, const ClosingSteps& steps, const Vector& weights = {}) const {
+    ClosedStates closed = close(States(), q.transpose(), input, steps, weights);
+    return {closed.q.row(0), closed.open(0)};
+  }
   /// Return R J C of the holonomic rows at q, zero for fixed velocities and for entries that are not finite.
   Matrix jacobian(const Vector& q, const ClosingInput& input) const;
+  /// Return the scaled loops of one state.
   ScaledLoops loops(const ClosingInput& input) const;
 
   /// Return true if moving joints and loop joints are within their limits, up to `margin` times the margin of limits.
-  bool within(const Vector& q, double margin, const std::optional<double>& time) const;
-  /// Return q without unnecessary whole turns: as near to the start as limits allow.
-  Vector unwound(Vector q, const Vector& start) const;
+  Flags within(const States& states, const RowMajor& q, double margin, const Times& time) const;
+  bool within(const Vector& q, double margin, const Times& time) const {
+    return within(States(), q.transpose(), margin, time)(0);
+  }
+  /// Return configurations without unnecessary whole turns: as near to those of the start (n or 1 rows) as limits allow.
+  RowMajor unwound(RowMajor q, const RowMajor& start) const;
+  Vector unwound(const Vector& q, const Vector& start) const {
+    return unwound(RowMajor(q.transpose()), RowMajor(start.transpose())).row(0).transpose();
+  }
   /// Return q with the coordinates of moving joints within their limits.
   Vector clipped(const Vector& q) const { return q.cwiseMax(low_).cwiseMin(high_); }
   /// Return the name of the kind of a constraint: that of a loop joint, of another constraint, or "Target".
@@ -82,14 +107,17 @@ class Closure {
   /// Return q moved along scaled velocities x (nv), and the scaled velocities from q0 to q1.
   Vector step(const Vector& q, const Vector& x) const;
   Vector difference(const Vector& q0, const Vector& q1) const;
-  /// Return targets in the order of the kernels, from those of frames, and from coordinates of all fixed joints.
-  Vector targets(const std::vector<Vector>& frames, const std::vector<Vector>& coordinates) const;
+  RowMajor difference(const States& states, const RowMajor& q0, const RowMajor& q1) const;
+  /// Return targets in the order of the kernels, from those of frames, and from coordinates of all fixed joints (n or 1 rows each).
+  RowMajor targets(int count, const std::vector<RowMajor>& frames, const std::vector<RowMajor>& coordinates) const;
   /// Return the targets of frames, the first of all.
-  Vector frame_targets(const Vector& targets) const { return targets.head(targets.size() ? numbers - joint_numbers : 0); }
+  RowMajor frame_targets(const RowMajor& targets) const { return targets.leftCols(targets.cols() ? numbers - joint_numbers : 0); }
   /// Return the scales (nv + rows) for the kernels; fixed velocities and velocity constraints have zero.
   Vector scale(const Vector& weights = {}) const;
+  /// The same for the variant of each state, or one row for all states of one mechanism; with `all`, also of fixed velocities.
+  RowMajor scales(const States& states, const Vector& weights = {}, bool all = false) const;
   /// Return the values of the rows of a call: those that depend on q, then targets.
-  Vector values(const Vector& q, const Vector& targets) const;
+  RowMajor values(const RowMajor& q, const RowMajor& targets) const;
   /// Return the rows of the target of a frame, by its position in `frames`, or of a fixed loop joint, by its position in `loop_joints` after these.
   std::pair<int, int> target_rows(std::size_t target) const { return target_rows_[target]; }
 
@@ -104,6 +132,11 @@ class Closure {
 
   const Mechanism& mechanism() const { return *mechanism_; }
   const StateFunctions& functions() const { return functions_; }
+  /// Evaluate an operation of the mechanism with a constraint for each target.
+  RowMajor evaluate(Operation operation, const States& states, std::initializer_list<const RowMajor*> inputs, int size,
+                    int waypoints = 1) const {
+    return sarrus::evaluate(*mechanism_, model.kernels, operation, states, inputs, size, {}, waypoints);
+  }
 
  private:
   std::shared_ptr<const Mechanism> mechanism_;  // with a constraint for each target
@@ -113,6 +146,19 @@ class Closure {
   Vector low_, high_;
   std::vector<bool> whole_turns_;  // (nq) true for angles for which a whole turn gives the same configuration
   Vector loop_low_, loop_high_, loop_near_, loop_margin_;  // of the coordinates of all loop joints; empty: no limits
+};
+
+/// Closures of a model, which are prepared at the first request with the same frames and fixed joints and kept; any number of threads may call.
+class Closures {
+ public:
+  explicit Closures(const PositionModel& m) : model(m) {}
+  std::shared_ptr<const Closure> of(const std::vector<FrameKey>& frames, const std::vector<int>& fixed) const;
+
+  const PositionModel& model;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::map<std::pair<std::vector<FrameKey>, std::vector<int>>, std::shared_ptr<const Closure>> closures_;
 };
 
 /// Unit of a coordinate of a joint: 'r' [rad], 'm' [m] or '1'.

@@ -35,20 +35,20 @@ Description on_other_tree(const Mechanism& base, const std::vector<int>& joints,
 
 }  // namespace
 
-Vector loop_coordinates(const PositionModel& model, const Vector& q, const std::optional<double>& time) {
+RowMajor loop_coordinates(const PositionModel& model, const States& states, const RowMajor& q, const Times& time) {
   const Mechanism& m = model.mechanism;
   const Tree& tree = m.tree();
-  Vector x(tree.loop_nq);
-  const Vector near = Vector::Zero(tree.loop_nq);
-  StateFunctions(m, model.kernels)
-      .evaluate(Operation::loop_joint_coordinates, {q.data(), near.data(), time ? &*time : nullptr}, x.data());
+  const RowMajor near = RowMajor::Zero(1, tree.loop_nq);
+  RowMajor x = evaluate(m, model.kernels, Operation::loop_joint_coordinates, states, {&q, &near, pointer(time)}, tree.loop_nq);
   for (std::size_t j = 0; j < m.joints().size(); ++j) {
     const JointDescription& joint = m.description().joints[j];
     if (!m.joints()[j].closes_a_loop || model.limits[j].empty() || !whole_turns_return(joint)) continue;
     const int first = tree.loop_motion[m.joints()[j].constraint].iq;
-    for (int k = 0; k < joint.nq; ++k)
-      if (coordinate_unit(joint, k) == 'r')
-        x(first + k) += turns_into(x(first + k), model.limits[j].low[k], model.limits[j].high[k], limit_margin);
+    for (int k = 0; k < joint.nq; ++k) {
+      if (coordinate_unit(joint, k) != 'r') continue;
+      for (double& angle : x.col(first + k))
+        angle += turns_into(angle, model.limits[j].low[k], model.limits[j].high[k], limit_margin);
+    }
   }
   return x;
 }
@@ -57,6 +57,7 @@ OtherTree::OtherTree(const PositionModel& base, const std::vector<int>& joints) 
   std::vector<int> order;
   mechanism_ = std::make_unique<const Mechanism>(on_other_tree(base.mechanism, joints, order));
   model_.emplace(PositionModel{*mechanism_, base.kernels, {}, {}, {}, base.check_interrupt});
+  closures_.emplace(*model_);
   joint_.resize(order.size());
   for (std::size_t k = 0; k < order.size(); ++k)
     joint_[order[k]] = static_cast<int>(k), model_->limits.push_back(base.limits[order[k]]);
@@ -74,7 +75,8 @@ OtherTree::OtherTree(const PositionModel& base, const std::vector<int>& joints) 
   }
   if (!base.home || is_same_) return;
   // converted if it closes the loops; else its coordinates of the joints in both trees
-  const Vector start = start_near(base, base.home, {});
+  const States one;
+  const Vector start = start_near(base, one, RowMajor(base.home->transpose()), {}).row(0);
   const Closure closure(base, {}, {});
   const ScaledLoops loops = closure.loops({});
   double open = 0.0;
@@ -82,31 +84,33 @@ OtherTree::OtherTree(const PositionModel& base, const std::vector<int>& joints) 
   for (Eigen::Index r = 0; r < residual.size(); ++r) open += loops.holonomic[r] ? residual(r) * residual(r) : 0.0;
   Vector home = model_->neutral();
   if (std::sqrt(open) <= near_steps.farthest)
-    home = convert(start, {});
+    home = convert(one, start.transpose(), {}).row(0);
   else
     for (int k = 0; k < tree.nq; ++k)
       if (places_[k] < start.size()) home(k) = (*base.home)(places_[k]);
   model_->home = home;
 }
 
-Vector OtherTree::convert(const Vector& q, const std::optional<double>& time) const {
-  const Vector x = loop_coordinates(base_, q, time);
-  Vector normalized(q.size()), converted(places_.size());
-  StateFunctions(base_.mechanism, base_.kernels).evaluate(Operation::normalize, {q.data()}, normalized.data());
+RowMajor OtherTree::convert(const States& states, const RowMajor& q, const Times& time) const {
+  const RowMajor x = loop_coordinates(base_, states, q, time);
+  const RowMajor normalized =
+      evaluate(base_.mechanism, base_.kernels, Operation::normalize, states, {&q}, static_cast<int>(q.cols()));
+  RowMajor converted(states.count, places_.size());
   for (std::size_t k = 0; k < places_.size(); ++k)
-    converted(k) = places_[k] < q.size() ? normalized(places_[k]) : x(places_[k] - q.size());
+    converted.col(k) = places_[k] < q.cols() ? normalized.col(places_[k]) : x.col(places_[k] - q.cols());
   return converted;
 }
 
-Vector OtherTree::convert_back(const Vector& q, const Vector& start, const std::optional<double>& time,
-                               const Closure& closure) const {
-  Vector near(reference_.size()), x(reference_.size()), converted(places_back_.size());
-  for (std::size_t k = 0; k < reference_.size(); ++k) near(k) = reference_[k] >= 0 ? start(reference_[k]) : 0.0;
-  StateFunctions(*mechanism_, base_.kernels)
-      .evaluate(Operation::loop_joint_coordinates, {q.data(), near.data(), time ? &*time : nullptr}, x.data());
+RowMajor OtherTree::convert_back(const States& states, const RowMajor& q, const RowMajor& start, const Times& time,
+                                 const Closure& closure) const {
+  RowMajor near = RowMajor::Zero(states.count, reference_.size()), converted(states.count, places_back_.size());
+  for (std::size_t k = 0; k < reference_.size(); ++k)
+    if (reference_[k] >= 0) near.col(k) = start.col(reference_[k]);
+  const RowMajor x = evaluate(*mechanism_, base_.kernels, Operation::loop_joint_coordinates, states, {&q, &near, pointer(time)},
+                              static_cast<int>(reference_.size()));
   for (std::size_t k = 0; k < places_back_.size(); ++k)
-    converted(k) = places_back_[k] < q.size() ? q(places_back_[k]) : x(places_back_[k] - q.size());
-  return closure.unwound(converted, start);
+    converted.col(k) = places_back_[k] < q.cols() ? q.col(places_back_[k]) : x.col(places_back_[k] - q.cols());
+  return closure.unwound(std::move(converted), start);
 }
 
 }  // namespace sarrus

@@ -16,19 +16,22 @@ class OtherTree {
 
   /// The mechanism on the other tree, and the index there of a joint of the base mechanism.
   const PositionModel& model() const { return *model_; }
+  const Closures& closures() const { return *closures_; }
   int joint(int base_joint) const { return joint_[base_joint]; }
   /// True if both trees have the same joints.
   bool is_same() const { return is_same_; }
 
-  /// Return a configuration of the base mechanism in the coordinates of this tree.
-  Vector convert(const Vector& q, const std::optional<double>& time) const;
-  /// Return a configuration of this tree in the coordinates of the base mechanism. Angles are within whole turns of `start`, as near as limits
+  /// Return configurations (n, nq) of the base mechanism in the coordinates of this tree.
+  RowMajor convert(const States& states, const RowMajor& q, const Times& time) const;
+  /// Return configurations of this tree in the coordinates of the base mechanism. Angles are within whole turns of `start`, as near as limits
   /// allow; those of the joints that `closure` fixes do not change.
-  Vector convert_back(const Vector& q, const Vector& start, const std::optional<double>& time, const Closure& closure) const;
+  RowMajor convert_back(const States& states, const RowMajor& q, const RowMajor& start, const Times& time,
+                        const Closure& closure) const;
 
  private:
   std::unique_ptr<const Mechanism> mechanism_;
   std::optional<PositionModel> model_;
+  std::optional<Closures> closures_;
   const PositionModel& base_;
   std::vector<int> joint_;
   std::vector<int> places_,
@@ -38,9 +41,9 @@ class OtherTree {
   bool is_same_ = true;
 };
 
-/// Return the start of a search: q, or the home, with the coordinates that constraints prescribe at this time.
-Vector start_near(const PositionModel& model, const std::optional<Vector>& q, const std::optional<double>& time);
-/// Coordinates of all loop joints of a mechanism at q, within limits by whole turns.
-Vector loop_coordinates(const PositionModel& model, const Vector& q, const std::optional<double>& time);
+/// Return the starts of a search (n, nq): q (n or 1 rows), or the home, with the coordinates that constraints prescribe at these times.
+RowMajor start_near(const PositionModel& model, const States& states, const std::optional<RowMajor>& q, const Times& time);
+/// Coordinates of all loop joints of a mechanism at q (n, nq), within limits by whole turns.
+RowMajor loop_coordinates(const PositionModel& model, const States& states, const RowMajor& q, const Times& time);
 
 }  // namespace sarrus

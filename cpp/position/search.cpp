@@ -171,7 +171,7 @@ std::string Search::why_out_of_reach(const Vector& best) const {
     double pose[16];
     const Mechanism::PlacedFrame& frame = mechanism.placed_frame(key.frame);
     closure_.functions().evaluate(Operation::pose, {q.data()}, pose, {frame.link, frame.body, frame.X, ExpressedIn::frame});
-    const Vector goal = input_.targets.segment(at, key.numbers());
+    const Vector goal = input_.targets.row(0).segment(at, key.numbers());
     at += key.numbers();
     Vec3<double> off;
     Mat3<double> R, to;

@@ -100,6 +100,11 @@ struct Simulation {
       if (std::abs(x[tree.nq + k]) * step > farthest * (plan.velocity_unit ? plan.velocity_unit[k] : 1.0)) return false;
     return true;
   }
+  /// Test a row of a run as is_sound() does. Its work must be finite too: dry friction stops a motion whose forces overflow, so its state is finite.
+  bool is_sound_row(double* row, double step) const {
+    if (plan.records && !std::isfinite(*Record<double>(plan, row + size() + Guard<double>::size).supplied)) return false;
+    return is_sound(row, step);
+  }
   /// Return the row of a run (state and monitored data) with the initial state (q, v, z).
   std::vector<double> begin(const std::vector<double>& state) const {
     std::vector<double> row(row_size());
@@ -121,7 +126,7 @@ struct Simulation {
     while (done.steps < clock.count) {
       std::copy(row, row + wide, before.begin());
       done.status = kernels.advance(tree, plan, parameter, {clock.start, clock.step, clock.first + done.steps, 1}, row);
-      if (done.status == 0.0 && !is_sound(row, clock.step)) done.status = diverged;
+      if (done.status == 0.0 && !is_sound_row(row, clock.step)) done.status = diverged;
       if (done.status != 0.0) {
         std::copy(before.begin(), before.end(), row);
         break;
@@ -196,7 +201,8 @@ struct Simulation {
         done += steps;
         for (Count i = 0; i < count; ++i) {
           if (mine.status[i] == 0) mine.status[i] = status[i];
-          if (mine.status[i] == 0 && !is_sound(mine.x + i * mine.size, step)) mine.status[i] = static_cast<signed char>(diverged);
+          if (mine.status[i] == 0 && !is_sound_row(mine.x + i * mine.size, step))
+            mine.status[i] = static_cast<signed char>(diverged);
         }
         if (stopped()) return std::fill(mine.status, mine.status + count, static_cast<signed char>(interrupted));
       }

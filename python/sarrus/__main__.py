@@ -2,6 +2,6 @@
 
 import sys
 
-from .cli.parser import main
+from .cli import main
 
 sys.exit(main())

@@ -204,9 +204,9 @@ class Mechanism(LoopFunctions):
         return figures.plot(self, q, v, a, trace, wrenches, labels, drive, ax)
 
     def _repr_html_(self) -> str:
-        from .figures.notebook import mechanism
+        from .figures.figures import mechanism_html
 
-        return mechanism(self)
+        return mechanism_html(self)
 
     def to_builder(self) -> Builder:
         """Return a :class:`~sarrus.Builder` with all parts of the mechanism, which can be modified and built again.

@@ -182,7 +182,7 @@ class Rotation(_Value):
 
     Parameters
     ----------
-    matrix : (3, 3) R. If it is a rotation to at least four digits, the nearest rotation is used
+    matrix : (3, 3) R (dimensionless). If it is a rotation to at least four digits, the nearest rotation is used
 
     Examples
     --------
@@ -202,12 +202,22 @@ class Rotation(_Value):
 
     @classmethod
     def from_matrix(cls, matrix: ArrayLike) -> Rotation:
-        """Return `Rotation(matrix)`."""
+        """Return `Rotation(matrix)`.
+
+        Parameters
+        ----------
+        matrix : (3, 3) rotation matrix (dimensionless)
+        """
         return cls(matrix)
 
     @classmethod
     def from_quaternion(cls, quaternion: ArrayLike) -> Rotation:
-        """Return the rotation of a quaternion (x, y, z, w) of any nonzero length."""
+        """Return the rotation of a quaternion (x, y, z, w) of any nonzero length.
+
+        Parameters
+        ----------
+        quaternion : (4,) x, y, z, w (dimensionless)
+        """
         q = _array("quaternion", quaternion, (4,))
         if not q.any():
             raise ModelError("quaternion = [0, 0, 0, 0] is not a rotation; (x, y, z, w) = (0, 0, 0, 1) is the identity")
@@ -215,18 +225,34 @@ class Rotation(_Value):
 
     @classmethod
     def from_rpy(cls, roll: float, pitch: float, yaw: float) -> Rotation:
-        """Return R = Rz(yaw) Ry(pitch) Rx(roll), as in URDF: rotations about fixed axes, roll first [rad]."""
+        """Return R = Rz(yaw) Ry(pitch) Rx(roll), as in URDF: rotations about fixed axes, roll first [rad].
+
+        Parameters
+        ----------
+        roll, pitch, yaw : angles about the fixed x, y and z axes [rad]
+        """
         angles = [_number("roll", roll), _number("pitch", pitch), _number("yaw", yaw)]
         return cls(_core.rotation_from_rpy(angles))
 
     @classmethod
     def from_axis_angle(cls, axis: str | ArrayLike, angle: float) -> Rotation:
-        """Return the rotation about an axis, "x", "-y", … or a vector of any nonzero length, by an angle [rad]."""
+        """Return the rotation about an axis, "x", "-y", … or a vector of any nonzero length, by an angle [rad].
+
+        Parameters
+        ----------
+        axis : "x", "-y", … or a vector (3,) of any nonzero length (dimensionless)
+        angle : angle of the rotation [rad]
+        """
         return cls.exp(_unit("axis", axis) * _number("angle", angle))
 
     @classmethod
     def exp(cls, vector: ArrayLike) -> Rotation:
-        """Return the rotation of a rotation vector (3,), axis times angle [rad]."""
+        """Return the rotation of a rotation vector (3,), axis times angle [rad].
+
+        Parameters
+        ----------
+        vector : (3,) rotation vector, axis times angle [rad]
+        """
         return cls(_core.exp_rotation(_array("vector", vector, (3,))))
 
     @property
@@ -257,7 +283,12 @@ class Rotation(_Value):
         return Rotation(self.matrix.T)
 
     def apply(self, vectors: ArrayLike) -> Array:
-        """Return R v for vectors (..., 3)."""
+        """Return R v for vectors (..., 3).
+
+        Parameters
+        ----------
+        vectors : (..., 3) components of vectors in B [any unit]
+        """
         return _vectors("vectors", vectors, 3) @ self.matrix.T
 
     def __matmul__(self, other: Rotation) -> Rotation:
@@ -275,7 +306,7 @@ class Transform(_Value):
 
     Parameters
     ----------
-    rotation : (3, 3) or `Rotation`
+    rotation : (3, 3) or `Rotation` (dimensionless)
     translation : (3,) origin of B in A [m]
 
     References
@@ -302,7 +333,12 @@ class Transform(_Value):
 
     @classmethod
     def from_matrix(cls, matrix: ArrayLike) -> Transform:
-        """Return the pose of a homogeneous matrix [R p; 0 1] (4, 4)."""
+        """Return the pose of a homogeneous matrix [R p; 0 1] (4, 4).
+
+        Parameters
+        ----------
+        matrix : (4, 4) homogeneous matrix, its last column in m [dimensionless, m]
+        """
         H = _array("matrix", matrix, (4, 4))
         if np.any(H[3] != (0, 0, 0, 1)):
             raise ModelError(f"matrix has the last row {H[3].tolist()}; a pose has [0, 0, 0, 1]")
@@ -310,17 +346,32 @@ class Transform(_Value):
 
     @classmethod
     def from_rpy(cls, roll: float, pitch: float, yaw: float, translation: ArrayLike = _ZERO) -> Transform:
-        """Return the pose with R = Rz(yaw) Ry(pitch) Rx(roll) [rad] and a translation (3,) [m], as in URDF's origin."""
+        """Return the pose with R = Rz(yaw) Ry(pitch) Rx(roll) [rad] and a translation (3,) [m], as in URDF's origin.
+
+        Parameters
+        ----------
+        roll, pitch, yaw : angles about the fixed x, y and z axes [rad]
+        translation : (3,) origin of B in A [m]
+        """
         return cls(Rotation.from_rpy(roll, pitch, yaw), translation)
 
     @classmethod
     def from_translation(cls, translation: ArrayLike) -> Transform:
-        """Return the pose without rotation, with a translation (3,) [m]."""
+        """Return the pose without rotation, with a translation (3,) [m].
+
+        Parameters
+        ----------
+        translation : (3,) origin of B in A [m]
+        """
         return cls(translation=translation)
 
     @classmethod
     def exp(cls, motion: ArrayLike) -> Transform:
         """Return the pose that a frame reaches from the identity in unit time at a constant motion (6,) [rad, m], expressed in the moving frame.
+
+        Parameters
+        ----------
+        motion : (6,) rotation vector and translation, [angular; linear], of the constant motion in the axes of the moving frame [rad, m]
 
         Examples
         --------
@@ -358,7 +409,12 @@ class Transform(_Value):
         return Transform(self.rotation.T, -_mapped(self.rotation.T, self.translation))
 
     def apply(self, points: ArrayLike) -> Array:
-        """Return the coordinates (..., 3) in A of points with coordinates in B [m]."""
+        """Return the coordinates (..., 3) in A of points with coordinates in B [m].
+
+        Parameters
+        ----------
+        points : (..., 3) coordinates of points in B [m]
+        """
         return _mapped(self.rotation, _vectors("points", points, 3), self.translation)
 
     def __matmul__(self, other: Transform) -> Transform:
@@ -431,24 +487,50 @@ class Inertia(_Value):
 
     @classmethod
     def box(cls, mass: float, size: ArrayLike) -> Inertia:
-        """Return the inertia of a solid box about its centre; `size` (3,) [m] has the lengths of its edges along x, y and z."""
+        """Return the inertia of a solid box about its centre; `size` (3,) [m] has the lengths of its edges along x, y and z.
+
+        Parameters
+        ----------
+        mass : mass [kg]
+        size : (3,) lengths of the edges along x, y and z [m]
+        """
         return cls._from_euler(mass, _ZERO, np.diag(_lengths("size", size, (3,)) ** 2 / 12))
 
     @classmethod
     def cylinder(cls, mass: float, radius: float, length: float, axis: str | ArrayLike = "z") -> Inertia:
-        """Return the inertia of a solid cylinder about its centre; `axis` is "x", "y", "z" or a vector, `radius` and `length` are in m."""
+        """Return the inertia of a solid cylinder about its centre; `axis` is "x", "y", "z" or a vector, `radius` and `length` are in m.
+
+        Parameters
+        ----------
+        mass : mass [kg]
+        radius, length : radius and length of the cylinder [m]
+        axis : axis of the cylinder, "x", "y", "z" or a vector (3,) of any nonzero length (dimensionless)
+        """
         u, r, h = _unit("axis", axis), _lengths("radius", radius), _lengths("length", length)
         uu = np.outer(u, u)
         return cls._from_euler(mass, _ZERO, r**2 / 4 * (np.eye(3) - uu) + h**2 / 12 * uu)
 
     @classmethod
     def sphere(cls, mass: float, radius: float) -> Inertia:
-        """Return the inertia of a solid sphere about its centre; `radius` is in m."""
+        """Return the inertia of a solid sphere about its centre; `radius` is in m.
+
+        Parameters
+        ----------
+        mass : mass [kg]
+        radius : radius of the sphere [m]
+        """
         return cls._from_euler(mass, _ZERO, _lengths("radius", radius) ** 2 / 5 * np.eye(3))
 
     @classmethod
     def rod(cls, mass: float, start: ArrayLike, end: ArrayLike, radius: float = 0.0) -> Inertia:
-        """Return the inertia of a uniform rod from `start` (3,) to `end` (3,) [m]; if `radius` [m] is not zero, the rod is a solid cylinder."""
+        """Return the inertia of a uniform rod from `start` (3,) to `end` (3,) [m]; if `radius` [m] is not zero, the rod is a solid cylinder.
+
+        Parameters
+        ----------
+        mass : mass [kg]
+        start, end : (3,) end points of the rod in the frame [m]
+        radius : radius of the cylinder [m]; 0: a thin rod
+        """
         a, b = (_lengths(name, x, (3,), signed=True) for name, x in (("start", start), ("end", end)))
         r, d = _lengths("radius", radius), b - a
         spread = np.outer(d, d) / 12
@@ -459,7 +541,13 @@ class Inertia(_Value):
 
     @classmethod
     def from_points(cls, masses: ArrayLike, points: ArrayLike) -> Inertia:
-        """Return the inertia of point masses (n,) [kg] at points (n, 3) [m]."""
+        """Return the inertia of point masses (n,) [kg] at points (n, 3) [m].
+
+        Parameters
+        ----------
+        masses : (n,) masses, not negative [kg]
+        points : (n, 3) positions of the masses in the frame [m]
+        """
         m, p = _array("masses", masses, ("n",)), _array("points", points, ("n", 3))
         if len(m) != len(p):
             raise ShapeError(f"masses has {len(m)} entries, but points has {len(p)} rows")
@@ -474,7 +562,13 @@ class Inertia(_Value):
 
     @classmethod
     def from_matrix(cls, matrix: ArrayLike, *, check: bool = True) -> Inertia:
-        """Return the inertia of a spatial inertia matrix (6, 6), eq. 4.1."""
+        """Return the inertia of a spatial inertia matrix (6, 6), eq. 4.1.
+
+        Parameters
+        ----------
+        matrix : (6, 6) spatial inertia about the frame's origin, [moment; force] by [angular; linear] acceleration [kg m², kg m, kg]
+        check : True to raise an error for physically impossible inertias
+        """
         M = _array("matrix", matrix, (6, 6))
         xx, xy, xz, yy, yz, zz = M[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
         parameters = [M[5, 5], M[2, 4], M[0, 5], M[1, 3], xx, xy, yy, xz, yz, zz]
@@ -488,6 +582,11 @@ class Inertia(_Value):
         """Return the inertia from its parameters (10,) [m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin].
 
         Inverse dynamics is linear in these parameters.
+
+        Parameters
+        ----------
+        parameters : (10,) mass, first moment and inertia about the origin, in the order above [kg, kg m, kg m²]
+        check : True to raise an error for physically impossible inertias
         """
         m, hx, hy, hz, xx, xy, yy, xz, yz, zz = _array("parameters", parameters, (10,))
         h, about_origin = np.array([hx, hy, hz]), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
@@ -551,6 +650,10 @@ class Inertia(_Value):
         The inertia is possible if mass and tensor are zero. It is also possible if the mass is positive, and no principal moment exceeds the sum of
         the other two by more than `tolerance` times the largest. This is equivalent to a positive semidefinite `pseudo_inertia`, and to the existence
         of a mass distribution with this inertia.
+
+        Parameters
+        ----------
+        tolerance : tolerance of the triangle inequality, relative to the largest principal moment (dimensionless)
         """
         return _core.is_physical(self.mass, self.about_com, tolerance)
 
@@ -566,7 +669,12 @@ class Inertia(_Value):
         )
 
     def transformed(self, pose: Transform | ArrayLike) -> Inertia:
-        """Return the inertia of the same body in another frame A (4.4). `pose` is the pose of the current frame in A, or its translation (3,) [m]."""
+        """Return the inertia of the same body in another frame A (4.4). `pose` is the pose of the current frame in A, or its translation (3,) [m].
+
+        Parameters
+        ----------
+        pose : pose of the current frame in A, a Transform or a translation (3,) [m]
+        """
         at = _pose(pose)
         R = at.rotation
         return Inertia(self.mass, at.apply(self.com), R @ self.about_com @ R.T, check=False)
@@ -595,6 +703,10 @@ def cross_motion(v: ArrayLike, m: ArrayLike) -> Array:
     v and m are motions (..., 6), whose leading axes broadcast. The result is the motion [w x m_angular; w x m_linear + v_linear x m_angular], with w
     = v_angular.
 
+    Parameters
+    ----------
+    v, m : (..., 6) motions [angular; linear], in the same frame [rad/s, m/s]; leading axes broadcast
+
     References
     ----------
     Featherstone, Rigid Body Dynamics Algorithms, 2008, eq. 2.31.
@@ -614,6 +726,11 @@ def cross_force(v: ArrayLike, f: ArrayLike) -> Array:
     v is a motion (..., 6), f a force (..., 6); leading axes broadcast. The result is the force [w x moment + v_linear x force; w x force], with w =
     v_angular.
 
+    Parameters
+    ----------
+    v : (..., 6) motion [angular; linear] [rad/s, m/s]
+    f : (..., 6) force [moment; force], in the same frame [N m, N]; leading axes broadcast
+
     References
     ----------
     Featherstone, Rigid Body Dynamics Algorithms, 2008, eq. 2.32.
@@ -630,6 +747,11 @@ def cross_force(v: ArrayLike, f: ArrayLike) -> Array:
 def transform_motion(pose: Transform, m: ArrayLike) -> Array:
     """Return the components (..., 6) in frame A of a motion with components m in frame B; `pose` is the pose of B in A (2.5).
 
+    Parameters
+    ----------
+    pose : pose of B in A, a Transform or a translation (3,) [m]
+    m : (..., 6) components of motions in B, [angular; linear] [rad/s, m/s]
+
     Examples
     --------
     >>> import sarrus
@@ -642,6 +764,11 @@ def transform_motion(pose: Transform, m: ArrayLike) -> Array:
 
 def transform_force(pose: Transform, f: ArrayLike) -> Array:
     """Return the components (..., 6) in frame A of a force with components f in frame B; `pose` is the pose of B in A (4.23).
+
+    Parameters
+    ----------
+    pose : pose of B in A, a Transform or a translation (3,) [m]
+    f : (..., 6) components of forces in B, [moment; force] [N m, N]
 
     Examples
     --------
@@ -687,6 +814,10 @@ def log(X: ArrayLike | Rotation | Transform) -> Array:
     Returns (..., 3) [rad] or (..., 6) [rad, m]. If the rotation is pi, two opposite axes are possible, and one of them is returned. Raises ModelError
     for matrices that are not rotations or poses to four digits. The logarithm of a matrix that is not finite is NaN.
 
+    Parameters
+    ----------
+    X : rotations (..., 3, 3) (dimensionless) or poses (..., 4, 4) [dimensionless, m]; or a `Rotation` or a `Transform`
+
     Examples
     --------
     >>> import numpy as np
@@ -707,6 +838,10 @@ def left_jacobian(x: ArrayLike) -> Array:
     The result is (..., 3, 3) or (..., 6, 6), with exp(x + dx) = exp(J_l dx) exp(x) to first order. If x depends on time, the velocity of the frame
     exp(x) is J_l x-dot in space axes; :func:`right_jacobian` returns it in body axes.
 
+    Parameters
+    ----------
+    x : (..., 3) rotation vectors [rad], or (..., 6) motions [angular; linear] for unit time [rad, m]
+
     References
     ----------
     Selig, Geometric Fundamentals of Robotics, 2005, 4.5; Iserles, Munthe-Kaas, Nørsett and Zanna, Lie-group methods, 2000, 2.4.
@@ -726,6 +861,12 @@ def left_jacobian(x: ArrayLike) -> Array:
 def right_jacobian(x: ArrayLike) -> Array:
     """Return the right Jacobian J_r(x) = J_l(-x), with exp(x + dx) = exp(x) exp(J_r dx) to first order: :func:`left_jacobian` in body axes.
 
+    Parameters
+    ----------
+    x : (..., 3) rotation vectors [rad], or (..., 6) motions [angular; linear] for unit time [rad, m]
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import sarrus
     >>> x = np.array([0.3, -1.2, 0.7])
@@ -741,6 +882,12 @@ def left_jacobian_inverse(x: ArrayLike) -> Array:
 
     The inverse does not exist if the rotation angle of x is a nonzero multiple of 2 pi.
 
+    Parameters
+    ----------
+    x : (..., 3) rotation vectors [rad], or (..., 6) motions [angular; linear] for unit time [rad, m]
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import sarrus
     >>> x = [0.3, -1.2, 0.7, 0.1, 0.2, 0.3]
@@ -755,6 +902,12 @@ def right_jacobian_inverse(x: ArrayLike) -> Array:
 
     The inverse does not exist if the rotation angle of x is a nonzero multiple of 2 pi.
 
+    Parameters
+    ----------
+    x : (..., 3) rotation vectors [rad], or (..., 6) motions [angular; linear] for unit time [rad, m]
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import sarrus
     >>> x = [0.3, -1.2, 0.7]
@@ -770,6 +923,12 @@ def adjoint(pose: ArrayLike | Transform) -> Array:
     Ad maps a motion's components in B to its components in A; p~ is the skew-symmetric matrix of p. It is Ad_g of Li and Wu (2011, 4.2) and of
     Murray, Li and Sastry (1994, 2.58), but with the angular components first.
 
+    Parameters
+    ----------
+    pose : (..., 4, 4) poses of B in A [dimensionless, m], or a `Transform`
+
+    Examples
+    --------
     >>> import sarrus
     >>> axle = sarrus.Transform(translation=(0, 1, 0))
     >>> (sarrus.spatial.adjoint(axle) @ [0, 0, 2, 0, 0, 0]).tolist()
@@ -783,6 +942,12 @@ def adjoint_dual(pose: ArrayLike | Transform) -> Array:
 
     It equals Ad_g^T of Li and Wu (2011) if g is the pose of A in B.
 
+    Parameters
+    ----------
+    pose : (..., 4, 4) poses of B in A [dimensionless, m], or a `Transform`
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import sarrus
     >>> pose = sarrus.spatial.exp([0.1, 0.2, 0.3, 1.0, 2.0, 3.0])
@@ -795,6 +960,12 @@ def adjoint_dual(pose: ArrayLike | Transform) -> Array:
 def ad(v: ArrayLike) -> Array:
     """Return the matrices ad = [w~ 0; v~ w~] (..., 6, 6) of motions (..., 6): ad(v) m = v x m, see :func:`cross_motion`.
 
+    Parameters
+    ----------
+    v : (..., 6) motions [angular; linear] [rad/s, m/s]
+
+    Examples
+    --------
     >>> import sarrus
     >>> (sarrus.spatial.ad([0, 0, 2, 0, 0, 0]) @ [1, 0, 0, 0, 3, 0]).tolist()
     [0.0, 2.0, 0.0, -6.0, 0.0, 0.0]
@@ -807,6 +978,12 @@ def ad_dual(v: ArrayLike) -> Array:
 
     Li and Wu (2011) use ad_V^T, which is the negative.
 
+    Parameters
+    ----------
+    v : (..., 6) motions [angular; linear] [rad/s, m/s]
+
+    Examples
+    --------
     >>> import sarrus
     >>> (sarrus.spatial.ad_dual([0, 0, 2, 0, 0, 0]) @ [1, 0, 0, 0, 3, 0]).tolist()
     [0.0, 2.0, 0.0, -6.0, 0.0, 0.0]
@@ -821,7 +998,7 @@ def product_of_exponentials(screws: ArrayLike, q: ArrayLike, home: ArrayLike | T
     ----------
     screws : (..., n, 6) [angular; linear] of each joint at q = 0, in space axes, as returned by `sarrus.formulations.joint_screws`
     q : (..., n) joint coordinates [rad, m]
-    home : (..., 4, 4) or `Transform`, pose of the chain's end at q = 0; default: the identity
+    home : (..., 4, 4) or `Transform`, pose of the chain's end at q = 0 [dimensionless, m]; default: the identity
 
     References
     ----------
@@ -851,6 +1028,12 @@ def spatial_jacobian(screws: ArrayLike, q: ArrayLike) -> Array:
     Column k is the screw xi_k, transformed by exp(xi_1 q_1) ... exp(xi_(k-1) q_(k-1)). The result equals `Mechanism.jacobian` of a frame at the
     chain's end with ``expressed_in="world"``. Arguments are those of :func:`product_of_exponentials`.
 
+    Parameters
+    ----------
+    screws, q : (..., n, 6), (..., n) as for :func:`product_of_exponentials` [rad, m]
+
+    Examples
+    --------
     >>> import sarrus
     >>> sarrus.spatial.spatial_jacobian([[0, 0, 1, 0, 0, 0], [0, 0, 1, 0, -1, 0]], [1.5707963267948966, 0.0]).round(6)[3:5]
     array([[ 0.,  1.],
@@ -865,6 +1048,12 @@ def body_jacobian(screws: ArrayLike, q: ArrayLike, home: ArrayLike | Transform |
     It is Ad^-1 of the end's pose times the spatial Jacobian, and equals `Mechanism.jacobian` of a frame at the chain's end. Arguments are those of
     :func:`product_of_exponentials`.
 
+    Parameters
+    ----------
+    screws, q, home : (..., n, 6), (..., n), (..., 4, 4) as for :func:`product_of_exponentials` [rad, m]
+
+    Examples
+    --------
     >>> import sarrus
     >>> sarrus.spatial.body_jacobian([[0, 0, 1, 0, 0, 0]], [0.3], sarrus.Transform(translation=(2, 0, 0)))[:, 0].round(12).tolist()
     [0.0, 0.0, 1.0, 0.0, 2.0, 0.0]

@@ -331,6 +331,14 @@ def test_positions(positions, name, tmp_path):
     body = robot.bodies[-1]
     point = robot.pose(home, body)[:3, 3] + 0.01 * rng.normal(size=3)
     requests.add("assemble", {"frame": {body: point}} | near, robot.inverse_kinematics, {body: point}, near=home)
+    several = np.tile(home, (6, 1))
+    words = {"near": {"q": several}, "starts": {"n": 60}}
+    points = point + 0.01 * rng.normal(size=(6, 3))
+    targets = {"frame": {body: points}}
+    requests.add("many", words | targets, robot.inverse_kinematics, targets["frame"], near=several, starts=60)
+    if given:
+        inputs = {j: current[j] + 0.1 * rng.uniform(-1.0, 1.0, (6, 1)) for j in given}
+        requests.add("many", words | {"fixed": inputs}, robot.assemble, several, fixed=plain(inputs), starts=60)
     if name in ("four_bar", "delta"):
         requests.add("modes", {"fixed": fixed}, robot.assembly_modes, fixed=goal)
     requests.check(positions, tmp_path / "robot.json")

@@ -1,6 +1,6 @@
 // Answers requests for positions of a mechanism, line by line, for comparison with Python (tests/core/test_core_alone.py):
 //   positions FILE.json < requests
-// A request is "assemble", "modes", "follow", "velocity" or "acceleration", then words of the form KEY NAME COUNT NUMBERS...
+// A request is "assemble", "many", "modes", "follow", "velocity" or "acceleration", then words of the form KEY NAME COUNT NUMBERS...
 #include <cstdio>
 #include <iostream>
 #include <sstream>
@@ -59,6 +59,13 @@ void answer(const Robot& robot, const Request& r) {
     const Assembled found = robot.inverse_kinematics(r.frames, r.start(), r.fixed, r.options);
     print(found.q);
     std::printf(" | %s", found.other_branch ? found.reason.c_str() : "");
+  } else if (r.question == "many") {
+    const Eigen::Index nq = robot.assemble().q.size();
+    BatchOptions options;
+    options.states.count = static_cast<int>(r.near->size() / nq), options.states.is_batch = true,
+    options.starts = r.options.starts;
+    const RowMajor near = Eigen::Map<const RowMajor>(r.near->data(), options.states.count, nq);
+    print(robot.inverse_kinematics_many(r.frames, {near, r.guess}, r.fixed, options).q);
   } else if (r.question == "modes") {
     for (const Vector& q : robot.assembly_modes(r.fixed, r.options.time)) print(q);
   } else if (r.question == "follow") {

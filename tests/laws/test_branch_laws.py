@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 import sarrus
 from sarrus import _core
-from sarrus.analysis.assembly.leading import free_motions
+from sarrus.analysis.assembly.closing import closing
 from sarrus.results import Status
 from tests.gallery import made
 
@@ -239,7 +239,8 @@ def test_joints_that_lead_determine_the_motion_of_those_that_follow(name):
     """If all joints are given, in any order, as many become inputs as there are degrees of freedom, and the choice by name is unique."""
     robot = getattr(mechanisms, name)()
     home = robot.assemble()
-    projector, count = free_motions(robot, home, None)
+    numbers = robot._loop_motions(home, closing(robot, (), ()).loops.scale())
+    projector, count = numbers[:-1].reshape(robot.nv, robot.nv), numbers[-1]
     assert_allclose(projector @ projector, projector, atol=1e-9)
     names = sorted(robot.joints)
     groups = [(robot.joint(x).v_slice.start, robot.joint(x).v_slice.stop) for x in names]
@@ -254,6 +255,22 @@ def test_joints_that_lead_determine_the_motion_of_those_that_follow(name):
             for rows in (before, np.append(before, np.arange(*groups[k])))
         ]
         assert leads[k] == (ranks[1] > ranks[0])
+
+
+@pytest.mark.parametrize("name", ["bricard", "delta", "peaucellier"])
+def test_random_starts_of_a_batch_are_those_of_its_states(name):
+    """With `starts` a batch has the solutions of single states; without, each state is searched from its own guess only."""
+    robot = getattr(mechanisms, name)()
+    near = robot.random(1, 20)
+    q, status = robot.assemble(near, starts=60, return_status=True)
+    single = [robot.assemble(start, return_status=True) for start in near]
+    assert (status == 0).all() and [int(state) for _, state in single] == status.tolist()
+    assert_allclose(q, [x for x, _ in single], rtol=0, atol=1e-7)
+    alone, state = robot.assemble(near, return_status=True)
+    assert np.isnan(alone[state != 0]).all()
+    assert_allclose(alone[state == 0], robot.assemble(near, starts=0)[state == 0], rtol=0, atol=0)
+    if name == "bricard":
+        assert (state != 0).any()
 
 
 def test_branch_is_one_of_three_words():

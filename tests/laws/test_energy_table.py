@@ -139,6 +139,13 @@ def test_energy_is_balanced_or_a_warning_is_given(method):
         assert got.error or got.warned or got.off < limit(method), (seed, got)
 
 
+@pytest.mark.parametrize("seed", [60, 100])
+def test_forces_that_overflow_are_errors_though_friction_stops_the_motion(seed):
+    """The state was finite, at rest and 1e14 m away, and the work NaN: nothing reported it."""
+    got = outcome(seed, "euler")
+    assert got.error or got.off < limit("euler"), got
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--methods", default=",".join(METHODS))

@@ -1,5 +1,6 @@
-"""Docstrings of public functions explain every argument, and state the units of physical ones."""
+"""Docstrings of public functions and classes explain every argument, and state the units of physical ones."""
 
+import importlib
 import inspect
 import re
 
@@ -14,38 +15,60 @@ UNIT = re.compile(r"\[[^\]]+\]|dimensionless|\b(as in|as for|see)\b")  # a unit,
 NAMES = ("self", "robot", "mechanism")
 
 CLASSES = (sarrus.Builder, sarrus.Mechanism, sarrus.Trajectory)
-LIKE_LOAD = ("load_builder", "loads")  # their docstrings refer to sarrus.load
+MODULES = ("description", "generation", "identification", "io", "mechanisms", "spatial")
 
 
 def explained(docstring):
-    """Return the explanation of each argument in the section Parameters of a docstring."""
+    """Return the explanation of each argument in the sections Parameters and Attributes of a docstring, and lines below them that are not indented."""
     titles_and_texts = SECTION.split("\n" + inspect.cleandoc(docstring or ""))[1:]
     sections = dict(zip(titles_and_texts[::2], titles_and_texts[1::2], strict=True))
-    entries = ENTRY.findall(sections.get("Parameters", ""))
-    return {name.lstrip("*"): words for names, words in entries for name in names.split(", ")}
+    text = "\n".join(sections.get(title, "") for title in ("Attributes", "Parameters"))
+    entries = {name.lstrip("*"): words for names, words in ENTRY.findall(text) for name in names.split(", ")}
+    return entries, re.findall(r"^@\n(?!@)(\S.*)", ENTRY.sub("@", text), re.MULTILINE)
 
 
 def faults(function):
-    """Return the arguments of a function that its docstring does not explain, or explains without a unit."""
-    known = explained(function.__doc__)
-    arguments = [p for p in inspect.signature(function).parameters.values() if p.name not in NAMES]
-    missing = [f"{p.name}: no entry" for p in arguments if p.name not in known]
+    """Return the arguments of a function or class that its docstring does not explain, or explains without a unit."""
+    entries, others = explained(inspect.getdoc(function))
+    parameters = inspect.signature(function).parameters.values()
+    arguments = [p for p in parameters if p.name not in NAMES and not p.name.startswith("_")]
+    missing = [f"{p.name}: no entry" for p in arguments if p.name not in entries]
     physical = [
         p for p in arguments if re.search(r"Array|float", str(p.annotation)) or p.name in ["q", "v", "a", "tau", "dv"]
     ]
-    return missing + [f"{p.name}: no unit" for p in physical if p.name in known and not UNIT.search(known[p.name])]
+    loose = [f"{line}: neither an entry nor indented" for line in others]
+    return (
+        missing
+        + [f"{p.name}: no unit" for p in physical if p.name in entries and not UNIT.search(entries[p.name])]
+        + loose
+    )
 
 
 def public():
-    """Return the functions of a mechanism, the functions in sarrus, and the methods of its large classes, by name."""
+    """Return the functions of a mechanism, and the functions, classes and methods in sarrus and its modules, by name."""
     found = dict(functions())
     found |= {name: x for name in sarrus.__all__ if inspect.isfunction(x := getattr(sarrus, name))}
     for owner in CLASSES:
-        members = {name: getattr(owner, name) for name in vars(owner) if not name.startswith("_")}
-        found |= {
-            f"{owner.__name__}.{name}": x for name, x in members.items() if inspect.isfunction(x) or inspect.ismethod(x)
-        }
-    return {name: x for name, x in found.items() if name not in LIKE_LOAD}
+        found |= methods(owner, dir(owner))
+    for module in MODULES:
+        contents = importlib.import_module(f"sarrus.{module}")
+        for name in contents.__all__:
+            x = getattr(contents, name)
+            if inspect.isclass(x):
+                found |= {f"{module}.{name}": x} | methods(x, vars(x), f"{module}.")
+            elif inspect.isfunction(x):
+                found[f"{module}.{name}"] = x
+    return found
+
+
+def methods(owner, names, prefix=""):
+    """Return public methods of a class, by the path of the method."""
+    members = {name: getattr(owner, name) for name in names if not name.startswith("_")}
+    return {
+        f"{prefix}{owner.__name__}.{name}": x
+        for name, x in members.items()
+        if inspect.isfunction(x) or inspect.ismethod(x)
+    }
 
 
 @pytest.mark.parametrize("name", sorted(public()))
@@ -60,7 +83,8 @@ def test_faults_are_detected():
         Parameters
         ----------
         q : (nq,) configuration
-        time : time [s]
+        time : time [s], which is a
+        number
         """
 
-    assert faults(example) == ["mode: no entry", "q: no unit"]
+    assert faults(example) == ["mode: no entry", "q: no unit", "number: neither an entry nor indented"]

@@ -83,7 +83,7 @@ def test_planted_faults_are_found(tmp_path, path, text, fault):
         ("cpp/spatial/fine.hpp", '#include <Eigen/Core>\n#include <cmath>\n#include "motion.hpp"'),
         ("cpp/bindings/fine.cpp", '#include <pybind11/numpy.h>\n#include "../spatial/motion.hpp"'),
         ("cpp/spatial/fine.hpp", '// #include "../bindings/state.hpp" would be wrong'),
-        ("python/sarrus/cli/parser.py", "from .. import load\nfrom ..errors import SarrusError\nimport sarrus"),
+        ("python/sarrus/cli/commands.py", "from .. import load\nfrom ..errors import SarrusError\nimport sarrus"),
         (
             "python/sarrus/io/urdf.py",
             "from xml.etree import ElementTree\nfrom .. import description\nfrom . import sdf",

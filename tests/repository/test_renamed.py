@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 
 import sarrus
 from sarrus._renamed import ELEMENTS, OPTIONS, RENAMED, with_new_kinds
-from sarrus.cli.parser import main
+from sarrus.cli import main
 
 CHANGELOG = (Path(__file__).parents[2] / "CHANGELOG.md").read_text(encoding="utf-8")
 TABLE = CHANGELOG.partition("| old | new |")[2].partition("\n\n")[0]

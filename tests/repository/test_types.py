@@ -11,7 +11,7 @@ import pytest
 import sarrus
 from sarrus import _core
 from sarrus.dynamics import options
-from sarrus.mechanisms import hinge_loops
+from sarrus.mechanisms import overconstrained
 from sarrus.simulation import arguments
 
 MODULES = [
@@ -81,7 +81,7 @@ def test_choices_are_those_of_the_core():
     robot, q = sarrus.mechanisms.pendulum(), [0.3]
     for axes in get_args(options.ExpressedIn):
         assert robot.jacobian(q, "tip", expressed_in=axes).shape == (6, 1)
-    for kind in get_args(hinge_loops.Kind):
+    for kind in get_args(overconstrained.Kind):
         assert sarrus.mechanisms.bricard(kind=kind).nc
     fourbar = sarrus.mechanisms.four_bar()
     for metric in get_args(options.Metric):

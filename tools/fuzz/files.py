@@ -347,9 +347,7 @@ def file_program(rng: random.Random) -> tuple[list[str], Target]:
 
 
 def command_program(rng: random.Random) -> tuple[list[str], Target]:
-    commands = next(
-        a for a in sarrus.cli.parser._parser()._actions if isinstance(a, argparse._SubParsersAction)
-    ).choices
+    commands = next(a for a in sarrus.cli._parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
     name = rng.choice([name for name in commands if name != "bench"] + ["simulate"] * 4)
     model = rng.choice(
         (*sarrus.mechanisms.__all__, "robot.urdf", "bad.urdf", "no.urdf", "x", ".", "", "robot.txt", "\udc80")

@@ -22,9 +22,7 @@ from ..laws import Law, as_law
 from ..mechanism import Mechanism
 from ..shapes import ContactShape, Shape
 from ..spatial import Inertia
-from . import values
-from .changes import Changes
-from .values import BodyPoint, Coordinate, Placement
+from .changes import BodyPoint, Changes, Coordinate, Placement, checked_dict, term
 
 _WELD = Fixed()
 
@@ -417,8 +415,8 @@ class Builder(Changes):
         >>> b.build().constraint_residual([1.0, -0.5]).tolist()
         [0.0]
         """
-        by_coordinate = values.checked_dict(coordinates, f"constraint '{name}'", "joints to coefficients")
-        terms = tuple(values.term(coordinate, coefficients) for coordinate, coefficients in by_coordinate.items())
+        by_coordinate = checked_dict(coordinates, f"constraint '{name}'", "joints to coefficients")
+        terms = tuple(term(coordinate, coefficients) for coordinate, coefficients in by_coordinate.items())
         law = offset if isinstance(offset, Law) else None
         self._add(CouplerSpec, name, terms, 0.0 if law else offset, law)
 
@@ -442,7 +440,7 @@ class Builder(Changes):
         [2.0]
         """
         law = as_law(law, f"constraint '{name}': law")
-        self._add(CouplerSpec, name, (values.term(joint, (1.0,)),), 0.0, law)
+        self._add(CouplerSpec, name, (term(joint, (1.0,)),), 0.0, law)
 
     def add_prescribed_frame(
         self,
@@ -481,7 +479,7 @@ class Builder(Changes):
         [0.0, 0.0, 0.0, 0.5, 0.0, 0.0]
         """
         subject = f"constraint '{name}'"
-        by_parameter = values.checked_dict(laws, subject, f"some of {' '.join(PARAMETERS)} to laws")
+        by_parameter = checked_dict(laws, subject, f"some of {' '.join(PARAMETERS)} to laws")
         for parameter in by_parameter:
             if parameter not in PARAMETERS:
                 raise ModelError(f"{subject}: laws are for {' '.join(PARAMETERS)}; got {parameter!r}")
@@ -644,7 +642,7 @@ class Builder(Changes):
         >>> b.build().description.home
         (('pivot', (0.5,)),)
         """
-        self._home = self._core.set_home(values.checked_dict(home, "home", "joints to coordinates"))
+        self._home = self._core.set_home(checked_dict(home, "home", "joints to coordinates"))
 
     def set_configuration(self, name: str, coordinates: Mapping[str, ArrayLike]) -> None:
         """Add a named configuration, for ``robot.configuration(name)``. It replaces an earlier configuration of the same name.
@@ -664,7 +662,7 @@ class Builder(Changes):
         >>> b.build().configuration("raised")
         array([3.])
         """
-        by_joint = values.checked_dict(coordinates, f"configuration '{name}'", "joints to coordinates")
+        by_joint = checked_dict(coordinates, f"configuration '{name}'", "joints to coordinates")
         self._configurations[name] = self._core.set_configuration(name, by_joint)
 
     # ---- the mechanism -----------------------------------------------------------------------------------------------

@@ -1,36 +1,152 @@
-"""Changes of a Builder's parts, for example of a model from a file: other masses, removal of a hand, a second arm.
-
-Each change makes a new description and adds all its parts again, with the checks of the methods that add parts. A change that raises an error has no
-effect.
-"""
+"""The parts of a Builder, and changes of them, for example of a model from a file: other masses, removal of a hand, a second arm."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _core
 from .._arrays import ArrayLike
-from ..description.constraints import PfaffianSpec
-from ..description.contacts import names_of_contacts
+from ..description.constraints import ConstraintSpec, Part, PfaffianSpec, renamed
+from ..description.contacts import ContactSpec, ShapeSpec, names_of_contacts
 from ..description.joints import Fixed, JointType
-from ..description.part import renamed
-from ..description.specs import BodySpec, Description, JointSpec
+from ..description.specs import BodySpec, Description, FrameSpec, JointSpec, SpringSpec, VisualSpec
 from ..errors import ModelError, check_name
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
-from .parts import Parts
-from .values import Placement
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+# ---- arguments; the core checks their values -------------------------------------------------------------------------
+
+Placement = Transform | ArrayLike | None
+Coordinate = str | tuple[str, int]
+BodyPoint = tuple[str, ArrayLike]
+
+
+def checked_dict(value: object, subject: str, content: str) -> dict[Any, Any]:
+    """Return a mapping as a dict. Raise ModelError for anything else."""
+    if not isinstance(value, Mapping):
+        raise ModelError(f"{subject} needs a dict from {content}; got {value!r}")
+    return dict(value)
+
+
+def term(coordinate: object, coefficients: ArrayLike) -> tuple[Any, Any, ArrayLike]:
+    """Return (joint, index, coefficients); the index of a joint's only coordinate is None."""
+    if isinstance(coordinate, tuple) and len(coordinate) == 2:
+        return (*coordinate, coefficients)
+    return coordinate, None, coefficients
+
+
+# ---- parts, by name ----------------------------------------------------------------------------------------------
+
+# fields of a description, sorted such that parts refer only to parts of earlier fields
+NAMED = ("bodies", "joints", "frames", "springs", "shapes", "contacts")
+IN_ORDER = ("bodies", "joints", "frames", "springs", "constraints", "visuals", "shapes", "contacts")
+
+
+_FIELDS: dict[type[Part], str] = {
+    BodySpec: "_bodies", JointSpec: "_joints", FrameSpec: "_frames", SpringSpec: "_springs", ShapeSpec: "_shapes",
+}  # fmt: skip
+P = TypeVar("P", bound=Part)
+
+
+class Parts:
+    """State of a :class:`~sarrus.Builder`.
+
+    It consists of the core's builder, which checks every element (body, joint, ...), and of the elements as Python objects.
+    """
+
+    def __init__(self, name: str = "mechanism", gravity: ArrayLike = (0.0, 0.0, -9.81)) -> None:
+        if not isinstance(name, str):
+            raise TypeError(
+                f"a Builder requires the name of the mechanism, such as Builder('robot'); got {name!r}. To change "
+                "a mechanism, use robot.to_builder()"
+            )
+        self._core = _core.Builder(name, gravity)
+        self.name = name
+        self.gravity: tuple[float, float, float] = self._core.gravity
+        self.warnings: list[str] = []
+        self._bodies: dict[str, BodySpec] = {}
+        self._joints: dict[str, JointSpec] = {}
+        self._frames: dict[str, FrameSpec] = {}
+        self._constraints: dict[str, ConstraintSpec] = {}
+        self._springs: dict[str, SpringSpec] = {}
+        self._home: dict[str, tuple[float, ...]] = {}
+        self._configurations: dict[str, dict[str, tuple[float, ...]]] = {}
+        self._visuals: list[VisualSpec] = []
+        self._shapes: dict[str, ShapeSpec] = {}
+        self._contacts: dict[tuple[str, ...], ContactSpec] = {}
+
+    # ---- descriptions ------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def _of(cls, description: Description) -> Self:
+        """Return a builder with all parts of a description, checked as if they were added one after another."""
+        d, made = description, cls(description.name, description.gravity)
+        for part in (part for kind in IN_ORDER for part in getattr(d, kind)):
+            made._keep(made._core.add(part))
+        made._home = made._core.set_home(dict(d.home))
+        for name, coordinates in d.configurations:
+            made._configurations[name] = made._core.set_configuration(name, dict(coordinates))
+        made.warnings += d.warnings
+        return made
+
+    def _described(self, constraints: tuple[ConstraintSpec, ...] | None = None) -> Description:
+        return Description(
+            name=self.name,
+            gravity=self.gravity,
+            constraints=tuple(self._constraints.values()) if constraints is None else constraints,
+            home=tuple(self._home.items()),
+            warnings=tuple(self.warnings),
+            visuals=tuple(self._visuals),
+            configurations=tuple((name, tuple(q.items())) for name, q in self._configurations.items()),
+            **{kind: tuple(getattr(self, f"_{kind}").values()) for kind in NAMED},
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self)._of, (self._described(),)
+
+    # ---- parts -------------------------------------------------------------------------------------------------------
+
+    def _add(self, kind: Callable[..., P], *fields: Any) -> None:
+        """Add a part with these fields, which the core checks."""
+        self._keep(self._core.add(kind(*fields)))
+
+    def _keep(self, part: Part) -> None:
+        if isinstance(part, VisualSpec):
+            self._visuals.append(part)
+        elif isinstance(part, ContactSpec):
+            key = tuple(sorted((part.first, part.second)))
+            self._contacts.pop(key, None)
+            self._contacts[key] = part
+        else:
+            parts: dict[str, Part] = getattr(self, _FIELDS.get(type(part), "_constraints"))
+            parts[part.name] = part  # type: ignore[attr-defined]
+
+
+# ---- changes ---------------------------------------------------------------------------------------------------------
 
 PARTS = ("bodies", "joints", "frames", "constraints", "springs", "shapes", "visuals", "contacts", "home")
 
 
 class Changes(Parts):
-    """Changes and removals of a :class:`~sarrus.Builder`."""
+    """Changes and removals of a :class:`~sarrus.Builder`.
+
+    Each change makes a new description and adds all its parts again, with the checks of the methods that add parts. A change that raises an error
+    has no effect.
+    """
 
     def set_inertia(self, body: str, inertia: Inertia) -> None:
         """Set the inertia of a body.
+
+        Parameters
+        ----------
+        body : name of the body
+        inertia : new inertia, in the body's frame [kg, m, kg m²]
 
         Examples
         --------
@@ -115,6 +231,10 @@ class Changes(Parts):
     def remove_body(self, name: str) -> tuple[str, ...]:
         """Remove a body, with the joints, frames, shapes, visuals, springs and constraints that refer to it.
 
+        Parameters
+        ----------
+        name : name of the body
+
         Returns
         -------
         Names of the joints, frames, constraints, springs and shapes that were removed with the body
@@ -144,6 +264,10 @@ class Changes(Parts):
     def remove_joint(self, name: str) -> tuple[str, ...]:
         """Remove a joint and the constraints that relate its coordinates; return the names of these constraints.
 
+        Parameters
+        ----------
+        name : name of the joint
+
         Examples
         --------
         >>> import sarrus
@@ -156,19 +280,38 @@ class Changes(Parts):
         return self._without(joints={self._name("joint", name, self._joints)})[1:]
 
     def remove_constraint(self, name: str) -> None:
-        """Remove a constraint that is not a joint: a distance, a coupler, a prescribed motion, a rolling contact or Pfaffian rows."""
+        """Remove a constraint that is not a joint: a distance, a coupler, a prescribed motion, a rolling contact or Pfaffian rows.
+
+        Parameters
+        ----------
+        name : name of the constraint
+        """
         self._without(constraints={self._name("constraint", name, self._constraints)})
 
     def remove_frame(self, name: str) -> None:
-        """Remove a named frame."""
+        """Remove a named frame.
+
+        Parameters
+        ----------
+        name : name of the frame
+        """
         self._without(frames={self._name("frame", name, self._frames)})
 
     def remove_spring(self, name: str) -> None:
-        """Remove a spring between two points."""
+        """Remove a spring between two points.
+
+        Parameters
+        ----------
+        name : name of the spring
+        """
         self._without(springs={self._name("spring", name, self._springs)})
 
     def remove_shape(self, name: str) -> None:
         """Remove a collision shape and the contact settings that refer to it.
+
+        Parameters
+        ----------
+        name : name of the shape
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Commands of `sarrus`; their arguments are parsed by :mod:`~sarrus.cli.parser`."""
+"""Commands of `sarrus`; their arguments are parsed by :mod:`sarrus.cli`."""
 
 from __future__ import annotations
 
@@ -32,15 +32,14 @@ from ..errors import (
 )
 from ..figures.canvas import check_film
 from ..figures.figures import QUANTITIES
-from ..io import save
-from ..io.saving import WRITERS
+from ..io import WRITERS, save
 from ..laws import Law
 from ..mechanism import Mechanism
 from ..simulation.arguments import METHODS, STABILISATIONS
 from ..spatial import Inertia, Transform
+from . import BY_LAW, LAW, MODEL, argument, command, file_name, joint_values, number, port_number
 from .check import grashof
 from .demo import servos
-from .parser import BY_LAW, LAW, MODEL, argument, command, file_name, joint_values, number, port_number
 
 FIGURES, FILMS = (".png", ".svg", ".pdf"), (".gif", ".html", ".mp4")
 VALVE = "valve"  # name of the demonstration that is not a mechanism of the gallery

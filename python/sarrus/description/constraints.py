@@ -6,7 +6,7 @@ The objects are plain data that can be pickled, compared and hashed. The equatio
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, make_dataclass, replace
+from dataclasses import dataclass, field, fields, make_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,27 @@ from .._arrays import Array
 from ..errors import ModelError
 from ..laws import Law
 from ..spatial import Transform
-from .part import Part
+
+# ---- parts of a description ------------------------------------------------------------------------------------------
+
+
+class Part:
+    """The base class of all parts."""
+
+
+def renamed(value: Any, name: Callable[[str], str]) -> Any:
+    """Return elements of a description in which every name is changed. Every str is a name, except those in joint types, shapes and other objects."""
+    if isinstance(value, str):
+        return name(value)
+    if isinstance(value, tuple):
+        return tuple(renamed(x, name) for x in value)
+    if isinstance(value, Part):
+        names = [field.name for field in fields(value)]  # type: ignore[arg-type]
+        return replace(value, **{key: renamed(getattr(value, key), name) for key in names})  # type: ignore[type-var]
+    return value
+
+
+# ---- constraints -----------------------------------------------------------------------------------------------------
 
 # kind of constraint in the core -> names of its numbers; None if frames and numbers do not define the kind completely
 KINDS: dict[str, tuple[str, ...] | None] = _core.constraint_kinds()
@@ -25,7 +45,12 @@ Point = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class ConstraintSpec(Part):
-    """Constraint that is not a joint; base class of all kinds, which override some of the properties."""
+    """Constraint that is not a joint; base class of all kinds, which override some of the properties.
+
+    Attributes
+    ----------
+    name : name of the constraint
+    """
 
     name: str
 
@@ -100,7 +125,14 @@ class ConstraintSpec(Part):
 
 @dataclass(frozen=True)
 class DistanceSpec(ConstraintSpec):
-    """Massless rod of a given `length` [m] between points of two bodies."""
+    """Massless rod between points of two bodies.
+
+    Attributes
+    ----------
+    name : name of the constraint
+    first, second : end points, each (body, (3,) position in the body's frame [m])
+    length : length of the rod [m]
+    """
 
     first: tuple[str, Point]
     second: tuple[str, Point]
@@ -120,7 +152,20 @@ class DistanceSpec(ConstraintSpec):
 
 @dataclass(frozen=True)
 class RollingSpec(ConstraintSpec):
-    """Rolling of a disc (with an axle) or a sphere on a plane or a sphere of another body; the fields are those of ``Builder.add_rolling``."""
+    """Rolling of a disc (with an axle) or a sphere on a plane or a sphere of another body, see :meth:`sarrus.Builder.add_rolling`.
+
+    Attributes
+    ----------
+    name : name of the constraint
+    body, on : names of the rolling body, and of the body on which it rolls
+    radius : radius of the disc's rim or of the sphere [m]
+    center : (3,) centre of the disc or the sphere, in the body's frame [m]
+    axle : (3,) unit vector of the disc's axis in the body's axes (dimensionless); None for a sphere
+    point : (3,) point of the plane, or centre of the sphere `on`, in the frame of `on` [m]
+    normal : (3,) unit normal of the plane, towards the rolling body, in the axes of `on` (dimensionless)
+    on_radius : radius of the sphere on which a sphere rolls, negative if it rolls inside [m]; None for a plane
+    spin : True if the bodies may spin on each other about the normal
+    """
 
     body: str
     radius: float
@@ -155,7 +200,13 @@ class RollingSpec(ConstraintSpec):
 class CouplerSpec(ConstraintSpec):
     """Relation between joint coordinates: the sum of a polynomial of each coordinate equals offset + law(t) [rad, m].
 
-    `terms` are (joint, index of its coordinate, coefficients of q, q^2, ...); the polynomials have no constant terms.
+    Attributes
+    ----------
+    name : name of the constraint
+    terms : (joint, index of its coordinate, coefficients of q, q^2, ...) of each polynomial [rad, m; per powers of the coordinate's unit]; the
+        polynomials have no constant terms
+    offset : constant part of the right-hand side [rad, m]
+    law : time function that is added to the offset [rad, m], or None
     """
 
     terms: tuple[tuple[str, int, tuple[float, ...]], ...]
@@ -204,7 +255,17 @@ class CouplerSpec(ConstraintSpec):
 
 @dataclass(frozen=True)
 class PfaffianSpec(ConstraintSpec):
-    """Constraint rows A(q) v = c on the velocities of some joints; A is constant (row-major) or a function of q."""
+    """Constraint rows A(q) v = c on the velocities of some joints; A is constant (row-major) or a function of q.
+
+    Attributes
+    ----------
+    name : name of the constraint
+    rows : A, (k, n) for the n velocities of the joints, in the order of `joints` [units such that A v has the unit of `value`]; or a function of
+        configurations (..., nq) that returns (..., k, n)
+    joints : names of the joints whose velocities are in the rows
+    value : (k,) right-hand side c [rad/s, m/s]
+    derivative : function of configurations (..., nq) and velocities (..., nv) that returns dA/dt (..., k, n); None: central differences
+    """
 
     rows: tuple[tuple[float, ...], ...] | Callable[[Any], Any]
     joints: tuple[str, ...]
@@ -248,6 +309,15 @@ class TargetSpec(ConstraintSpec):
 
     The target is a position of a frame, a pose of a frame (`turned`), the coordinates of a loop joint, or the coordinate `index` of a tree joint. It
     occurs only in auxiliary mechanisms for loop closure.
+
+    Attributes
+    ----------
+    name : name of the constraint
+    frame : name of the frame, or "" for a target of coordinates
+    turned : True for a pose, False for a position of the frame
+    joint : name of the joint, or "" for a target of a frame
+    index : index of the coordinate of a tree joint; -1 for all coordinates of a loop joint
+    bodies : (parent, child) of the constraint rows
     """
 
     frame: str = ""

@@ -15,7 +15,7 @@ from .._arrays import Array, ArrayLike
 from ..errors import ModelError, ShapeError, StateError
 from ..shapes import ContactShape, Mesh, Plane
 from ..spatial import Transform
-from .part import Part
+from .constraints import Part
 
 if TYPE_CHECKING:
     from .specs import Description
@@ -34,7 +34,18 @@ OVERLAP = 1e-6  # overlap relative to the smaller shape, below which it is due t
 
 @dataclass(frozen=True)
 class ShapeSpec(Part):
-    """Collision shape of a body, and its placement; a coefficient that is None is taken from the other shape of a pair."""
+    """Collision shape of a body, and its placement; a coefficient that is None is taken from the other shape of a pair.
+
+    Attributes
+    ----------
+    name : name of the shape
+    body : name of the body; "ground" for the world
+    shape : geometry, of a class in :mod:`sarrus.shapes`
+    placement : pose of the shape's frame in the body [m]
+    friction, restitution : coefficients of Coulomb friction and of restitution (dimensionless), or None
+    group : name of the shape's group, or None
+    torsional_friction, rolling_friction : largest moments against spinning and against rolling, per normal force [m], or None
+    """
 
     name: str
     body: str
@@ -49,7 +60,16 @@ class ShapeSpec(Part):
 
 @dataclass(frozen=True)
 class ContactSpec(Part):
-    """Contact setting of a pair of shapes, or of all pairs of two groups: if they may touch, and coefficients (None: combined from the shapes)."""
+    """Contact setting of a pair of shapes, or of all pairs of two groups: if they may touch, and coefficients (None: combined from the shapes).
+
+    Attributes
+    ----------
+    first, second : names of two shapes or of two groups
+    touching : True if the shapes may touch, False if they pass through each other
+    friction, restitution : coefficients of Coulomb friction and of restitution of the pair (dimensionless), or None
+    torsional_friction, rolling_friction : largest moments against spinning and against rolling, per normal force [m], or None
+    points : function that computes the contact points of the pair, see :meth:`sarrus.Builder.set_contact`; None: the core computes them
+    """
 
     first: str
     second: str

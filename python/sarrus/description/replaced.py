@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from .._arrays import check_mapping, real_numbers
 from ..errors import ModelError
 from ..spatial import Inertia, Transform
+from .constraints import Part
 from .joints import PASSIVE
-from .part import Part
 from .specs import Description
 
 OF_JOINT_TYPES = {key: key for key in (*PASSIVE, "pitch")}  # changes of a field of the joint type

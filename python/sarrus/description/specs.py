@@ -11,17 +11,22 @@ from .. import _core
 from ..laws import Law
 from ..shapes import Shape
 from ..spatial import Inertia, Transform
-from .constraints import ConstraintSpec
+from .constraints import ConstraintSpec, Part
 from .contacts import ContactSpec, ShapeSpec
 from .joints import JointType
-from .part import Part
 
 _IDENTITY = Transform()
 
 
 @dataclass(frozen=True)
 class BodySpec(Part):
-    """Rigid body: name, and inertia in the body's own frame."""
+    """Rigid body: name, and inertia in the body's own frame.
+
+    Attributes
+    ----------
+    name : name of the body
+    inertia : inertia in the body's frame [kg, m, kg m²]
+    """
 
     name: str
     inertia: Inertia
@@ -31,8 +36,16 @@ class BodySpec(Part):
 class JointSpec(Part):
     """Joint between two bodies, and the placements of its frames in both bodies.
 
-    `tree` selects a tree joint, `loop` a loop joint. `laws` has a time function or None for each of rx ry rz tx ty tz; the joint's frame on the
-    parent then moves as in ``Builder.add_prescribed_frame``.
+    Attributes
+    ----------
+    name : name of the joint
+    joint : joint type with its parameters
+    parent, child : names of the connected bodies
+    at_parent, at_child : poses of the joint's frames in the parent and in the child [m]
+    actuated : True for a joint with a motor
+    tree, loop : True if the joint must be a tree joint, or a loop joint; if both are False, the library selects it
+    laws : time function or None for each of rx ry rz tx ty tz [rad, m], which move the joint's frame on the parent as in
+        ``Builder.add_prescribed_frame``; () for none
     """
 
     name: str
@@ -62,7 +75,15 @@ class JointSpec(Part):
 
 @dataclass(frozen=True)
 class SpringSpec(Part):
-    """Linear spring with a damper between points of two bodies; stiffness [N/m], rest_length [m], damping [N s/m]."""
+    """Linear spring with a damper between points of two bodies.
+
+    Attributes
+    ----------
+    name : name of the spring
+    first, second : end points, each (body, (3,) position in the body's frame [m])
+    stiffness, damping : stiffness [N/m] and damping [N s/m]
+    rest_length : length at zero force [m]
+    """
 
     name: str
     first: tuple[str, tuple[float, float, float]]
@@ -74,7 +95,14 @@ class SpringSpec(Part):
 
 @dataclass(frozen=True)
 class FrameSpec(Part):
-    """A named frame on a body."""
+    """A named frame on a body.
+
+    Attributes
+    ----------
+    name : name of the frame
+    body : name of the body
+    placement : pose of the frame in the body [m]
+    """
 
     name: str
     body: str
@@ -85,7 +113,12 @@ class FrameSpec(Part):
 class VisualSpec(Part):
     """Visual shape of a body: shape, placement in the body, and colour.
 
-    The colour is red, green, blue and opacity from 0 to 1; None: the colours of the mesh file, or a colour for each body.
+    Attributes
+    ----------
+    body : name of the body; "ground" for the world
+    shape : geometry, of a class in :mod:`sarrus.shapes`
+    placement : pose of the shape's frame in the body [m]
+    color : red, green, blue and opacity from 0 to 1 (dimensionless); None: the colours of the mesh file, or a colour for each body
     """
 
     body: str
@@ -98,8 +131,16 @@ class VisualSpec(Part):
 class Description:
     """All parts of a mechanism.
 
-    `home` has the joint coordinates of the initial guess of assembly, and `configurations` those of named configurations [rad, m, quaternions
-    (x, y, z, w)]. Comparisons of descriptions ignore warnings and visuals, because paths of files differ between machines.
+    Descriptions are compared without warnings and visuals, because paths of files differ between machines.
+
+    Attributes
+    ----------
+    name : name of the mechanism
+    gravity : (3,) acceleration of free fall in the world's axes [m/s²]
+    bodies, joints, frames, constraints, springs, visuals, shapes, contacts : parts of each kind, in the order in which they were added
+    home : joint to the coordinates of the initial guess of assembly, as pairs [rad, m, quaternions (x, y, z, w)]
+    configurations : name to the coordinates of a named configuration, as pairs [rad, m, quaternions (x, y, z, w)]
+    warnings : messages about entries of the model or of its file that have no effect
     """
 
     name: str

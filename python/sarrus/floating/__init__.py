@@ -3,9 +3,12 @@
 Functions of the centre of mass also accept mechanisms with a fixed base.
 """
 
-from .centroid import center_of_mass_jacobian, centroidal_momentum, centroidal_momentum_bias, centroidal_momentum_matrix
 from .partition import (
     base_reaction,
+    center_of_mass_jacobian,
+    centroidal_momentum,
+    centroidal_momentum_bias,
+    centroidal_momentum_matrix,
     equations_of_motion,
     generalized_jacobian,
     generalized_jacobian_derivative,

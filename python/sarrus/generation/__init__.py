@@ -4,8 +4,8 @@ The code uses no heap, no library except math.h, and no recursion. :func:`genera
 state.
 """
 
-from .compiling import Compiled, compiled, jax_functions
 from .recorder import Recorder
+from .targets import Compiled, compiled, jax_functions
 from .writing import CFunction, Generated, generate
 
 __all__ = ["CFunction", "Compiled", "Generated", "Recorder", "compiled", "generate", "jax_functions"]

@@ -1,24 +1,28 @@
-"""Recorder of functions of a state, which evaluates them with symbolic numbers."""
+"""Recorder of functions of a state, and of task control, which evaluates them with symbolic numbers."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import _recording
+from .. import _core, _recording
 from .._arrays import Array, ArrayLike, checked_count, checked_names, checked_number, checked_text, real_array
 from ..analysis.scaling import ScaledLoops
 from ..control import TaskControl
+from ..control.task_terms import KINDS
 from ..dynamics.options import ExpressedIn
-from ..errors import ModelError, ShapeError, check_choice, check_name, raise_no_such_name
+from ..errors import ModelError, SarrusError, ShapeError, check_choice, check_name, raise_no_such_name
 from ..mechanism import Mechanism
-from . import samples
-from .elimination import eliminated
-from .tasks import recorded_tasks
+
+if TYPE_CHECKING:
+    from .._arrays import Array
+
 
 Numbers = Any  # array of symbolic numbers
 
@@ -61,19 +65,19 @@ class Recorder:
             raise TypeError(f"robot must be a Mechanism; got {robot!r}")
         check_choice("scalar", scalar, ("double", "float"))
         self.robot, self.scalar = robot, scalar
-        rng = np.random.default_rng(samples.SEED)
+        rng = np.random.default_rng(SEED)
         about = None if configurations is None else np.atleast_2d(real_array("configurations", configurations))
         if about is not None and (about.ndim != 2 or about.shape[1] != robot.nq or not len(about)):
             raise ShapeError(f"configurations must be (n, {robot.nq}); got {about.shape}")
-        count = samples.COUNT if about is None else len(about)
+        count = COUNT if about is None else len(about)
         self._about = about
         self._recording = _recording.recording(robot, count, scalar == "float")
         if self._recording.pfaffian_values:
             raise ModelError("Pfaffian constraints of Python functions (add_pfaffian) cannot be generated as C")
         times = rng.uniform(0.0, 1.0, count) if self._recording.driven else np.zeros(count)
-        self._configurations = samples.configurations(robot, times, rng) if about is None else about
+        self._configurations = sample_configurations(robot, times, rng) if about is None else about
         self._samples = {"q": self._configurations, "time": times[:, None]}
-        self._samples |= samples.motion(robot, self._configurations, times, rng)
+        self._samples |= sample_motion(robot, self._configurations, times, rng)
         self._rng = rng
         self.inputs: dict[str, Numbers] = {}
         self.status: _recording.Number | None = None
@@ -82,6 +86,11 @@ class Recorder:
         """Assume that the magnitude of a symbolic number is at least `least`.
 
         The generated code checks this, and adds 8 to the status if it is false.
+
+        Parameters
+        ----------
+        x : one symbolic number
+        least : smallest magnitude of the number [unit of x]
         """
         numbers = self._flat(x)
         if len(numbers) != 1:
@@ -98,7 +107,13 @@ class Recorder:
         return self.inputs[name] if name in self.inputs else self.input(name, self._samples[name])
 
     def input(self, name: str, values: ArrayLike) -> Numbers:
-        """Add an argument (n,) to the generated function; `values` (samples, n) are the argument's values in the sample states."""
+        """Add an argument (n,) of the generated function, and return its symbolic numbers.
+
+        Parameters
+        ----------
+        name : name of the argument in the code
+        values : (samples, n) values of the argument in the sample states [any unit]
+        """
         if checked_text("name", name) in self.inputs:
             raise ValueError(f"input '{name}' exists already")
         values = real_array(name, values)
@@ -116,6 +131,13 @@ class Recorder:
 
         The result has the shape that the mechanism's method of the same name returns. The status of the generated function is the largest status of
         all recorded calls.
+
+        Parameters
+        ----------
+        operation : name of the function, a method of the mechanism, such as "inverse_dynamics"
+        *inputs : arrays of symbolic numbers or floats, with shapes and units as in the mechanism's method of this name; None for an optional argument
+        frame : name of a frame or body, for functions of a frame; otherwise None
+        expressed_in : axes of the result of a function of a frame, and of the rows of constraints, as in :class:`~sarrus.Mechanism`
         """
         check_name("function", operation, _recording.operations)
         keys, axes, at_frame = _recording.operations[operation]
@@ -161,6 +183,10 @@ class Recorder:
         functions (:mod:`sarrus.laws`) become part of the code. TASK is the name of the task's frame, joint or constraint; for other tasks it is the
         kind of the task. The target of a frame is a position (3,), or a pose (16,), row-major, if the task controls rotations; velocities and
         accelerations are [angular; linear] in the reference's axes.
+
+        Parameters
+        ----------
+        law : the controller; it must belong to the recorder's mechanism
         """
         return recorded_tasks(self, law)
 
@@ -168,19 +194,31 @@ class Recorder:
         """Return the Jacobian (m, n) of results with respect to inputs, by a reverse sweep for each result.
 
         `inputs` may be any symbolic numbers; they are regarded as independent.
+
+        Parameters
+        ----------
+        results : m symbolic numbers, an array of any shape
+        inputs : n symbolic numbers, an array of any shape
         """
         rows = self._recording.derivatives(self._flat(results), self._flat(inputs))
         return np.array(rows, dtype=object).reshape(np.size(results), np.size(inputs))
 
     def apart(self, numbers: Numbers) -> Numbers:
-        """Return copies of symbolic numbers with equal values.
+        """Return copies of symbolic numbers with equal values. Derivatives treat a copy as an independent variable, and do not propagate through it.
 
-        Derivatives treat a copy as an independent variable, and do not propagate through it.
+        Parameters
+        ----------
+        numbers : symbolic numbers, an array of any shape
         """
         return np.array([x.apart() for x in self._flat(numbers)], dtype=object).reshape(np.shape(numbers))
 
     def constant(self, x: float) -> _recording.Number:
-        """Return a constant as a symbolic number of the recording."""
+        """Return a constant as a symbolic number of the recording.
+
+        Parameters
+        ----------
+        x : value of the constant [any unit]
+        """
         return self._recording.constant(checked_number("x", x, ""))
 
     # ---- loops -------------------------------------------------------------------------------------------------------
@@ -189,6 +227,11 @@ class Recorder:
         """Return q (nq,) with closed loops for prescribed coordinates of joints, and the residual (1,) [rad, or relative to the size of the bodies].
 
         The function gets two inputs: the prescribed ``coordinates``, and ``near`` (nq,), the initial guess of Newton's method.
+
+        Parameters
+        ----------
+        joints : names of the joints whose coordinates are prescribed
+        steps : number of Newton steps
         """
         indices, _ = self._indices(joints)
         coordinates = self.input("coordinates", self._configurations[:, indices])
@@ -204,6 +247,12 @@ class Recorder:
         """Return the configuration near q with closed loops, and the residual (1,).
 
         It is computed by Newton steps; the coordinates of `joints` are fixed.
+
+        Parameters
+        ----------
+        q : (nq,) symbolic numbers, configuration near the closed one [rad, m]
+        joints : names of the joints whose coordinates do not change
+        steps : number of Newton steps
         """
         _, fixed = self._indices(joints)
         phi = self._rows("constraint_residual", q, self._time())
@@ -219,7 +268,14 @@ class Recorder:
         return self.call(name, q, time, expressed_in="world")
 
     def velocities(self, q: Numbers, joints: Sequence[str], rates: Numbers) -> Numbers:
-        """Return the velocities v (nv,) or (nv, k) that satisfy the constraints and have the rates (n,) or (n, k) at these joints [rad/s, m/s]."""
+        """Return the velocities v (nv,) or (nv, k) that satisfy the constraints and have the rates (n,) or (n, k) at these joints [rad/s, m/s].
+
+        Parameters
+        ----------
+        q : (nq,) symbolic numbers, configuration with closed loops [rad, m]
+        joints : names of joints whose rates determine the velocity
+        rates : (n,) or (n, k) symbolic numbers or floats, velocities of these joints [rad/s, m/s]
+        """
         if self._recording.driven:
             raise ModelError("prescribed motions drive this mechanism: rates of joints do not determine its velocity")
         _, driven = self._indices(joints)
@@ -235,7 +291,13 @@ class Recorder:
         return v
 
     def joint_jacobian(self, q: Numbers, joints: Sequence[str]) -> Numbers:
-        """Return the Jacobian (nv, n) of the velocities of all joints with respect to the velocities of `joints`."""
+        """Return the Jacobian (nv, n) of the velocities of all joints with respect to the velocities of `joints`.
+
+        Parameters
+        ----------
+        q : (nq,) symbolic numbers, configuration with closed loops [rad, m]
+        joints : names of joints whose velocities determine the velocity of the mechanism
+        """
         return self.velocities(q, joints, np.eye(len(self._indices(joints)[1])))
 
     @cached_property
@@ -313,6 +375,238 @@ class Recorder:
         ]
 
     def values(self, numbers: Numbers) -> Array:
-        """Return the values (samples, ...) of symbolic numbers in the sample states."""
+        """Return the values (samples, ...) of symbolic numbers in the sample states.
+
+        Parameters
+        ----------
+        numbers : symbolic numbers, an array of any shape
+        """
         x = self._recording.values(self._flat(numbers))
         return x.reshape(len(self._configurations), *np.shape(numbers))
+
+
+# ---- task control ----------------------------------------------------------------------------------------------------
+
+RATES = ("", "_velocity", "_acceleration")  # suffixes of the names of a target's three inputs
+# kind of task -> number of its inputs, if this is not three (value, rate, acceleration); the target of a MultiplierTask, for example, has only a
+# value
+ORDERS = {"MomentumTask": 2, "MultiplierTask": 1}
+
+
+def recorded_tasks(r: Recorder, law: TaskControl) -> Mapping[str, Numbers]:
+    """Record the results of ``law.solve``.
+
+    The results are `efforts` in the order of ``law.actuated``, `acceleration`, `errors` and `missed` of all task rows in the order of ``law.tasks``,
+    and the rates `z_dot` of the actuators' internal states z.
+    """
+    _check(r, law)
+    q, v, inputs = r.q, r.v, _Inputs(r, law)
+    order = sorted(range(len(law.tasks)), key=law._terms.levels.__getitem__)
+    tasks = [inputs.described(law.tasks[i], d) for i, d in zip(order, law._core_terms["tasks"], strict=True)]
+    sizes = {"parameters": len(inputs.parameters), "call_numbers": len(inputs.call)}
+    described = _core.TaskDescription(r.robot, {**law._core_terms, **sizes, "tasks": tasks})
+    timed = inputs.laws or r._recording.driven
+    states = law._terms.states
+    z = r.input("z", np.zeros((len(r._configurations), states))) if states else []
+    arguments = (inputs.parameters, inputs.call, r.time if timed else [0.0], q, v, z)
+    results, status = r._recording.tasks(described, *map(r._flat, arguments))
+    r.status = status if r.status is None else r.status.larger(status)
+    efforts, acceleration, errors, missed, z_dot = (np.array(x, dtype=object) for x in results)
+    rows = np.split(np.arange(len(errors)), np.cumsum([law._terms.sizes[i] for i in order])[:-1])
+    permutation = np.concatenate([rows[order.index(i)] for i in range(len(order))])
+    named = {
+        "efforts": efforts,
+        "acceleration": acceleration,
+        "errors": errors[permutation],
+        "missed": missed[permutation],
+    }
+    return named | ({"z_dot": z_dot} if states else {})
+
+
+def _check(r: Recorder, law: TaskControl) -> None:
+    if not isinstance(law, TaskControl):
+        raise TypeError(f"law must be a TaskControl; got {law!r}")
+    if law.robot is not r.robot:
+        raise ModelError(f"the TaskControl belongs to another mechanism, '{law.robot.name}'")
+    if law.limits is not None:
+        raise ModelError(
+            "a TaskControl with limits solves quadratic programs, which cannot be generated as C; pass limits=None"
+        )
+    if law.contacts:
+        frames = ", ".join(f"'{contact.frame}'" for contact in law.contacts)
+        raise ModelError(f"a TaskControl with contacts cannot be generated as C; contacts: {frames}")
+    if law.parameters.ndim > 1:
+        raise ModelError(
+            "a TaskControl with different parameters for each run cannot be generated as C; pass the parameters of one run"
+        )
+
+
+class _Inputs:
+    """Parameters of a recorded TaskControl, and values that vary between calls. Targets that are not time functions become inputs of the recorder."""
+
+    def __init__(self, r: Recorder, law: TaskControl) -> None:
+        self.r = r
+        self.parameters: list[Any] = law.parameters.tolist()
+        self.call: list[Any] = []
+        self.laws, self.names = False, list[str]()
+        self._rng = np.random.default_rng(len(law.tasks))
+
+    def described(self, task: Any, terms: dict[str, Any]) -> dict[str, Any]:
+        """Return the task's description with inputs in place of its targets."""
+        kind = re.sub(r"(?<!^)(?=[A-Z])", "_", type(task).__name__.removesuffix("Task")).lower()
+        about = next((getattr(task, key) for key in ("frame", "joint", "on") if hasattr(task, key)), kind)
+        short = re.sub(r"[^0-9A-Za-z]+", "_", about)
+        self.names.append(short)
+        name = short if self.names.count(short) == 1 else f"{short}_{self.names.count(short)}"
+        fields = dict(terms["fields"])
+        for key, sort in KINDS[terms["kind"]]:
+            if sort == "pose":
+                fields[key] = self._pose(f"{name}_{key}", task, fields)
+            elif sort.startswith("targets") and fields[key] is not None:
+                count = ORDERS.get(terms["kind"], 3) if key == "target" else 1
+                fields[key] = self._targets(f"{name}_{key}", fields[key], count)
+        return {**terms, "fields": fields}
+
+    def _targets(self, name: str, described: tuple[int, list[Any]], count: int) -> tuple[int, list[Any]]:
+        first, laws = described
+        if any(law is not None for law in laws):
+            self.laws = True
+            return described
+        n, at = len(laws), len(self.parameters)
+        self.parameters[first : first + n] = [0.0] * n
+        numbers = [self.r.input(name + suffix, self._drawn(n)) for suffix in RATES[:count]]
+        numbers += [[0.0] * n] * (3 - count)
+        self.parameters += [x for row in zip(*numbers, strict=True) for x in row]
+        # time functions without polynomial pieces represent values that vary between calls
+        return first, [([], at + 3 * k) for k in range(n)]
+
+    def _pose(self, name: str, task: Any, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return the target of a frame: a position if the task controls no rotation, else a pose, row-major.
+
+        Its velocity and acceleration are [angular; linear].
+        """
+        described: dict[str, Any] = fields["target"]
+        (first, laws), call = described["numbers"], described["call"]
+        if call < 0 and any(law is not None for law in laws):
+            self.laws = True
+            return described
+        robot, q = self.r.robot, np.roll(self.r._configurations, 1, axis=0)
+        X = np.linalg.solve(robot.pose(q, fields["reference"]), robot.pose(q, task.frame))
+        turns = min(fields["components"]) < 3 or fields["axes"]
+        n, values = (6, X.reshape(-1, 16)) if turns else (3, X[:, :3, 3])
+        target, V, A = (
+            self.r.input(name + s, x) for s, x in zip(RATES, (values, self._drawn(n), self._drawn(n)), strict=True)
+        )
+        R, p = (target.reshape(4, 4)[:3, :3], target[3:12:4]) if turns else (np.eye(3), target)
+        none = [0.0] * (6 - n)
+        call, self.call = len(self.call), [*self.call, *np.ravel(R), *p, *none, *V, *none, *A]
+        return {"numbers": (first, [None] * len(laws)), "call": call}
+
+    def _drawn(self, count: int) -> Any:
+        return self._rng.normal(size=(len(self.r._configurations), count))
+
+
+# ---- linear equations with symbolic coefficients ---------------------------------------------------------------------
+
+# pivots above this fraction of the best pivot are acceptable; of these, the one with the least fill-in is used
+LARGE = 0.1
+# rows without a pivot above this fraction of the largest entry are dependent (tolerances::negligible in the core)
+DEPENDENT = 1e-9
+# the generated code reports a pivot below this fraction of its smallest value in the samples, because the chosen order may be unsuitable
+SMALL = 1e-3
+
+
+def eliminated(recorder: Recorder, A: Numbers, b: Numbers) -> Numbers:
+    """Solve A x = b, where A (m, n) has rank n in the samples, and b (m, ...) is in the span of its columns. Dependent rows of A are omitted."""
+    x, N = solutions(recorder, A, b)
+    if N.shape[1]:
+        raise ModelError("these joints do not determine the configuration: name more joints")
+    return x
+
+
+def solutions(recorder: Recorder, A: Numbers, b: Numbers) -> tuple[Numbers, Numbers]:
+    """Return x and N such that x + N y, for any y, are the solutions of A x = b. A may have any rank; y are the undetermined entries of x.
+
+    The rank is the rank that most samples have, because a single sample, such as the home configuration, may be singular.
+    """
+    (m, n), shape = A.shape, b.shape[1:]
+    A, b = A.copy(), b.reshape(m, math.prod(shape)).copy()
+    rows, columns, pivots = list(range(m)), list(range(n)), []
+    vanishes = DEPENDENT * _sizes(recorder, A).max(initial=0.0)
+    # samples that are not singular so far; only these determine the pivots
+    regular = np.ones(len(recorder._configurations), dtype=bool)
+    while rows and columns:
+        size = _sizes(recorder, A[np.ix_(rows, columns)])
+        least = size[regular].min(axis=0)
+        if least.max() <= vanishes:
+            # a sample without a pivot is a singular position if other samples have one; the generated code reports such states by its status
+            has_pivot = size > vanishes
+            i, j = np.unravel_index(np.argmax(has_pivot[regular].sum(axis=0)), least.shape)
+            remaining = regular & has_pivot[:, i, j]
+            if 2 * remaining.sum() <= len(regular):
+                break
+            regular, least = remaining, size[remaining].min(axis=0)
+        filled = size[regular].max(axis=0) > 0.0
+        cost = np.outer(filled.sum(axis=1) - 1, filled.sum(axis=0) - 1) + 1e9 * (least < LARGE * least.max())
+        i, j = np.unravel_index(np.argmin(cost), cost.shape)
+        r, c = rows.pop(i), columns.pop(j)
+        recorder.assume(A[r, c], SMALL * least[i, j])
+        pivots.append((r, c))
+        for other in rows:
+            factor = A[other, c] / A[r, c]
+            A[other, columns] -= factor * A[r, columns]
+            b[other] -= factor * b[r]
+    b = np.hstack([b, -A[:, columns]])
+    x = np.full((n, b.shape[1]), recorder.constant(0.0), dtype=object)
+    x[columns, range(-len(columns), 0)] = recorder.constant(1.0)
+    for k, (r, c) in reversed(list(enumerate(pivots))):
+        later = [column for _, column in pivots[k + 1 :]]
+        x[c] = (b[r] - A[r, later] @ x[later] if later else b[r]) / A[r, c]
+    free = b.shape[1] - len(columns)
+    return x[:, :free].reshape(n, *shape), x[:, free:]
+
+
+def _sizes(recorder: Recorder, A: Numbers) -> Array:
+    """Return the magnitudes (samples, rows, columns) of the entries. Entries that are not finite become zero, so that they are not pivots."""
+    values = np.abs(recorder.values(A))
+    return np.where(np.isfinite(values), values, 0.0)
+
+
+# ---- sample states, in which the branches of recorded algorithms are decided -----------------------------------------
+
+COUNT = 6  # number of samples; if a decision is equal in all of them, it is equal in nearly all states
+SEED = 0  # a fixed seed, so that the same mechanism always gives the same file
+SPREAD = 0.3  # spread of states about home [rad, or relative to the size of the bodies]
+NEARER = 0.1  # spread about the user's configurations, which span the workspace already
+
+
+def sample_configurations(robot: Mechanism, time: Array, rng: np.random.Generator, about: Array | None = None) -> Array:
+    """Return a configuration with closed loops for each time.
+
+    The first is the home, or the first row of `about`; the others are near the home, or near the rows of `about`.
+
+    Configurations are not drawn from the whole space, because decisions there, such as the choice of pivots, may be invalid in the workspace.
+    """
+    if about is None and not robot.constraints:
+        return robot.random(rng, size=len(time))
+    starts = [robot.assemble(time=t) for t in time] if about is None else list(np.resize(about, (len(time), robot.nq)))
+    scale = (SPREAD if about is None else NEARER) * ScaledLoops(robot, starts[0], time[0]).column_scale
+    for k, (q, t) in enumerate(zip(starts[1:], time[1:], strict=True), 1):
+        for nearer in 0.5 ** np.arange(4):
+            near = robot.integrate(q, nearer * scale * rng.uniform(-1.0, 1.0, robot.nv))
+            try:
+                starts[k] = robot.assemble(near=near, time=t) if robot.constraints else near
+                break
+            except SarrusError:
+                continue
+    return np.array(starts)
+
+
+def sample_motion(robot: Mechanism, q: Array, time: Array, rng: np.random.Generator) -> dict[str, Array]:
+    """Return random velocities and accelerations that satisfy the constraints at configurations q (n, nq), and random forces."""
+    v, tau = rng.normal(size=(2, len(q), robot.nv))
+    a = v[::-1].copy()
+    if robot.constraints:
+        v = np.nan_to_num(robot.project_velocity(q, v, metric="euclidean", time=time, return_status=True)[0])
+        a = np.nan_to_num(robot.complete_acceleration(q, v, {}, time=time, return_status=True)[0])
+    return {"v": v, "a": a, "tau": tau}

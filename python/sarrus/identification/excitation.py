@@ -18,8 +18,7 @@ from .._arrays import Array, ArrayLike
 from .._showing import Brief
 from ..errors import AssemblyError, ModelError, ShapeError
 from ..mechanism import Mechanism, checked_mechanism
-from .model import EffortModel, base_of
-from .samples import Samples
+from .model import EffortModel, Samples, base_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -20,8 +20,17 @@ from ..errors import ModelError, StateError
 from ..mechanism import Mechanism, checked_mechanism
 from ..simulation.sweep import simulate_many
 from ..spatial import Inertia
-from .model import BLOCK, Base, EffortModel, base_of, combined, consistent_parameters, with_volume
-from .samples import Samples, checked_samples
+from .model import (
+    BLOCK,
+    Base,
+    EffortModel,
+    Samples,
+    base_of,
+    checked_samples,
+    combined,
+    consistent_parameters,
+    with_volume,
+)
 
 STRETCHES = (
     10  # number of sections of a record; validation uses complete sections, because neighbouring samples are correlated

@@ -17,7 +17,7 @@ from .._deferred import attributes
 from .._files import read_bytes
 from ..building.builder import Builder
 from ..errors import ModelError, printable
-from ..mechanism import Mechanism
+from ..mechanism import Mechanism, checked_mechanism
 
 if TYPE_CHECKING:
     from . import complete as complete
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from . import usd as usd
     from .mujoco import from_mujoco
     from .pinocchio import from_pinocchio, to_pinocchio
-    from .saving import save
     from .urdf_loops import Loops
 
 __all__ = ["from_mujoco", "from_pinocchio", "load", "load_builder", "loads", "save", "to_pinocchio"]
@@ -42,7 +41,6 @@ __getattr__ = attributes(
     {
         "mujoco": ("from_mujoco",),
         "pinocchio": ("from_pinocchio", "to_pinocchio"),
-        "saving": ("save",),
         **{module: (module,) for module in ("complete", "mjcf", "sdf", "urdf", "usd")},
     },
 )
@@ -67,6 +65,15 @@ SUFFIXES = {
 }
 SUFFIXES |= dict.fromkeys((".usd", ".usda", ".usdc", ".usdz"), "#usda")
 
+# suffix -> name of the module that writes the format; it is imported when needed
+WRITERS = {
+    ".json": "complete",
+    ".urdf": "write_urdf",
+    ".xml": "write_mjcf",
+    ".sdf": "write_sdf",
+    ".usda": "write_usd",
+    ".usd": "write_usd",
+}
 
 MOST_BYTES = 2**30  # largest size of a file of any format
 
@@ -91,8 +98,7 @@ def load(
     package_dirs : folders in which the packages of "package://" and "model://" names are searched; a folder may also be a package itself. The model
         file may include files and meshes from these folders
     loops : description of a URDF's loops in a separate file (sidecar): its name (`robot.yaml`, needs ``pip install pyyaml``), or a dict with the same
-    keys, see
-        :class:`sarrus.io.urdf_loops.Sidecar`
+        keys, see :class:`sarrus.io.urdf_loops.Sidecar`
     model : name of the model to read, for an SDF with several models
 
     Returns
@@ -137,7 +143,9 @@ def load_builder(
 ) -> Builder:  # fmt: skip
     """Return a :class:`~sarrus.Builder` of a model file, so that the model can be changed before it is built.
 
-    Arguments and errors (ModelError, OSError, ModuleNotFoundError) are those of :func:`load`.
+    Parameters
+    ----------
+    path, floating_base, package_dirs, loops, model : as for :func:`load`, whose errors (ModelError, OSError, ModuleNotFoundError) it raises, too
 
     Examples
     --------
@@ -173,8 +181,11 @@ def loads(
     """Read a mechanism from the text of a model file.
 
     The beginning of the text selects the format: the root element of XML (robot, mujoco or sdf), "#usda" for USD, or a brace for sarrus' JSON.
-    Arguments and errors are those of
-    :func:`load`. Raises OSError if the file in ``loops=`` cannot be read.
+
+    Parameters
+    ----------
+    text : contents of the file
+    floating_base, loops, model : as for :func:`load`, whose errors it raises, too; OSError if the file in ``loops=`` cannot be read
 
     Examples
     --------
@@ -197,6 +208,26 @@ def loads(
     array([9.81])
     """
     return _built(_read(text, "", "<string>", floating_base=floating_base, loops=loops, model=model), "<string>")
+
+
+def save(robot: Mechanism, path: str | os.PathLike[str], *, lossy: bool = False) -> list[Path]:
+    """Write a mechanism to a file as :meth:`sarrus.Mechanism.save` does, and return the paths of the written files.
+
+    Parameters
+    ----------
+    path : name of the file; its suffix selects the format, as for :meth:`sarrus.Mechanism.save`
+    lossy : if True, parts that the format cannot represent are omitted with a warning, even if the motion changes
+    """
+    checked_mechanism(robot, "robot")
+    file = checked_path(path)
+    suffix = file.suffix.lower()
+    if suffix not in WRITERS:
+        raise ModelError(
+            f"{file}: cannot write {suffix or 'a file without suffix'}; expected one of {', '.join(WRITERS)}"
+        )
+    writer = importlib.import_module(f".{WRITERS[suffix]}", __package__)
+    files: list[Path] = writer.save(robot, file, lossy=lossy)
+    return files
 
 
 def _read(

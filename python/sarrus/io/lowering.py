@@ -26,8 +26,8 @@ from ..shapes import Mesh
 from ..spatial import Inertia, Transform
 from . import outline
 from .document import Names
+from .formats import TOUCHING, Format, has_passive, put
 from .outline import Axis, Element, Link, Losses
-from .table import TOUCHING, Format, has_passive, put
 
 
 @dataclass(frozen=True)

@@ -51,8 +51,7 @@ from ..errors import ModelError
 from ..spatial import Inertia, Rotation, Transform
 from .document import Element, at, check_pairs, free_name, parse
 from .formats import MJCF, WAY_OUT
-from .mjcf_document import DEEPEST, Document, include, referred
-from .mjcf_geoms import body_inertia, geom_of, masks_of, show_geom, touch_geoms
+from .mjcf_document import DEEPEST, Document, body_inertia, geom_of, include, masks_of, referred, show_geom, touch_geoms
 from .mujoco import HERE, Drives, Hinge, Tree, greatest, joint_type, note_contacts
 
 Sites = dict[str, tuple[str, Transform]]  # name -> body and pose in it

@@ -501,7 +501,7 @@ def _place(model: Any, kind: str, i: int) -> Transform:
 
 
 def _touch(builder: Builder, model: Any, bodies: Sequence[str], note: Note) -> None:
-    """Add collision shapes to bodies, as :func:`sarrus.io.mjcf_geoms.touch_geoms` does for a file."""
+    """Add collision shapes to bodies, as :func:`sarrus.io.mjcf_document.touch_geoms` does for a file."""
     names, masks, shapes = _names(model, "geom", model.ngeom), dict[str, tuple[int, int]](), dict[int, str]()
     frictions: list[dict[str, Any]] = []
     for i, name in enumerate(names):

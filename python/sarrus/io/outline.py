@@ -33,14 +33,14 @@ from ..description import (
     SpringSpec,
     VisualSpec,
 )
+from ..description.constraints import renamed
 from ..description.joints import PARAMETERS, JointType, axis_frame
-from ..description.part import renamed
 from ..errors import ModelError, warn_of_model
 from ..mechanism import Mechanism
 from ..shapes import Mesh
 from ..spatial import Inertia, Rotation, Transform
 from .document import Names
-from .table import put
+from .formats import put
 
 Element = ET.Element
 IDENTITY = Transform()

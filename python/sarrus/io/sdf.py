@@ -46,8 +46,7 @@ from ..errors import ModelError, did_you_mean
 from ..spatial import Rotation, Transform
 from . import extensions
 from .document import Connected, Element, Names, at, check_pairs, free_name, mimic_circles
-from .sdf_parts import add_shapes, axis_direction, axis_in_model, inertia_of, joint_type
-from .sdf_scene import Scene, SdfJoint, inside
+from .sdf_document import Scene, SdfJoint, add_shapes, axis_direction, axis_in_model, inertia_of, inside, joint_type
 
 
 def read(

@@ -52,9 +52,8 @@ from ..shapes import Shape
 from ..spatial import Inertia, Transform
 from . import document, extensions, urdf_loops
 from .document import Element, Names, at
-from .formats import URDF
+from .formats import URDF, VISIBLE
 from .outline import IDENTITY, on_plane
-from .table import VISIBLE
 from .urdf_loops import TAGS as LOOP_TAGS
 
 WORLD = "world"  # the ground, if no link has this name

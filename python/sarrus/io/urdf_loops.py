@@ -36,10 +36,9 @@ from ..description import joints
 from ..description.joints import axis_frame
 from ..errors import ModelError, did_you_mean
 from ..spatial import Rotation, Transform
-from . import sdf_scene
 from .document import Element, Notes, at
 from .formats import SDF
-from .sdf_parts import axis_direction, axis_in_model, joint_type
+from .sdf_document import axis_direction, axis_in_model, joint_type, pose_of
 
 TAGS = ("loop", "loop_joint", "constraint")
 
@@ -181,7 +180,7 @@ def _gazebo_joint(
     X_W, pose = at_zero[child], element.child("pose")
     if pose is not None:
         frame_name = pose.get("relative_to") or pose.get("frame")
-        X_W = (in_world(frame_name, pose) if frame_name else X_W) @ sdf_scene.pose_of(pose)
+        X_W = (in_world(frame_name, pose) if frame_name else X_W) @ pose_of(pose)
 
     def turned(xyz: Element) -> Rotation | None:
         frame_name = xyz.get("expressed_in")
@@ -440,7 +439,7 @@ def driven_joints(robot: Element) -> Iterable[tuple[Element, str]]:
                 yield joint, name
 
 
-# ---- frames with names of closing mates ----------------------------------------------------------------------------
+# ---- frames with names of closing mates ------------------------------------------------------------------------------
 
 CLOSING = {"ball": joints.Spherical(), "fixed": joints.Fixed(), "revolute": joints.Revolute("z")}
 

@@ -24,7 +24,7 @@ from .._arrays import Array
 from .._files import check_regular, is_within, needed
 from ..errors import ModelError
 from .document import DEEPEST, LARGEST, MOST, Element, Grammar, Notes
-from .table import text_of
+from .formats import text_of
 
 BINARY = (b"PXR-USDC", b"PK\x03\x04")  # first bytes of .usdc and .usdz
 TAGS = {f"Physics{kind}Joint": kind.lower() for kind in ("Revolute", "Prismatic", "Spherical", "Fixed", "Distance")}

@@ -31,11 +31,10 @@ from ..shapes import Box, Capsule, Cylinder, Mesh, Plane, Sphere
 from ..spatial import Inertia, Transform
 from . import lowering
 from .document import Names
-from .formats import MJCF
+from .formats import MJCF, has_passive, text_of
 from .lowering import Step, Writer, closes, coincident_points
 from .mujoco import HIDDEN
 from .outline import Element, Link, Losses, add, listed, no_shape, principal_axes, tree_links, wxyz
-from .table import has_passive, text_of
 
 # smallest moment of inertia of moving bodies [kg m²], which MuJoCo requires to be larger than mjMINVAL = 1e-15
 SMALLEST = 1e-14

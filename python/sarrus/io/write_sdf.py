@@ -31,11 +31,10 @@ from ..mechanism import Mechanism
 from ..spatial import Inertia, Rotation, Transform
 from . import lowering
 from .document import Names
-from .formats import SDF
+from .formats import SDF, put
 from .lowering import PosedWriter, Step
 from .outline import Element, Link, Losses, add, add_drake, listed, mimic_of
-from .sdf_parts import COEFFICIENTS, PATCH, TORSIONAL
-from .table import put
+from .sdf_document import COEFFICIENTS, PATCH, TORSIONAL
 
 
 class _Writer(PosedWriter):

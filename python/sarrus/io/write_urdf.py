@@ -31,10 +31,9 @@ from ..description.joints import JointType
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Rotation, Transform
 from . import lowering
-from .formats import URDF
+from .formats import NO_ROOM, URDF, put
 from .lowering import Step, Writer, closes
 from .outline import IDENTITY, Element, Link, Losses, add, add_drake, frame_along, mimic_of, on_plane, tree_links
-from .table import NO_ROOM, put
 
 NO_BOUNDS = {"lower": -np.inf, "upper": np.inf, "effort_limit": np.inf, "velocity_limit": np.inf}
 

@@ -33,11 +33,10 @@ from ..mechanism import Mechanism
 from ..shapes import Box, Capsule, ConvexPoints, Cylinder, Mesh, Plane, Sphere
 from ..spatial import Inertia, Rotation, Transform
 from . import lowering
-from .formats import USD
+from .formats import USD, has_passive, put
 from .lowering import PosedWriter, Step
 from .mesh_files import hull, hull_faces
 from .outline import Element, Link, Losses, add, frame_along, link_of, mimic_of, no_shape, principal_axes, wxyz
-from .table import has_passive, put
 from .usd import factor
 from .usd_stage import write_stage
 

@@ -101,7 +101,6 @@ from .._deferred import attributes
 
 if TYPE_CHECKING:
     from .arms import gripper, human_arm, six_axis_arm, three_finger_hand, two_arms
-    from .hinge_loops import bennett, bricard, double_hooke, goldberg_5r, goldberg_6r, myard, schatz
     from .lattices import (
         chain_mail,
         four_bar_ladder,
@@ -113,12 +112,21 @@ if TYPE_CHECKING:
         tensegrity_prism,
     )
     from .legs import biped, biped_leg, humanoid_leg, quadruped, strandbeest_leg
-    from .linkages import four_bar, peaucellier, scissor_lift, slider_crank, watt
-    from .overconstrained import sarrus_linkage, tsai_3upu, wren_platform
+    from .linkages import double_pendulum, four_bar, peaucellier, pendulum, scissor_lift, slider_crank, watt
+    from .mobile import free_flyer, macro_micro_arm, rolling_disc, rover, sampler, whipple_bicycle
+    from .overconstrained import (
+        bennett,
+        bricard,
+        double_hooke,
+        goldberg_5r,
+        goldberg_6r,
+        myard,
+        sarrus_linkage,
+        schatz,
+        tsai_3upu,
+        wren_platform,
+    )
     from .parallel import cable_platform, delta, five_bar, stewart, three_rrr
-    from .pendulums import double_pendulum, pendulum
-    from .rolling import rolling_disc, whipple_bicycle
-    from .space import free_flyer, macro_micro_arm, rover, sampler
     from .thesis import four_link_chain, hslm, stanford_arm, two_links
 
 __all__ = [
@@ -133,15 +141,14 @@ __all__ = [
 
 _MODULES = {
     "arms": ("gripper", "human_arm", "six_axis_arm", "three_finger_hand", "two_arms"),
-    "hinge_loops": ("bennett", "bricard", "double_hooke", "goldberg_5r", "goldberg_6r", "myard", "schatz"),
     "lattices": ("chain_mail", "four_bar_ladder", "hoberman_ring", "hoberman_sphere", "miura_fold", "net", "ring", "tensegrity_prism"),
     "legs": ("biped", "biped_leg", "humanoid_leg", "quadruped", "strandbeest_leg"),
-    "linkages": ("four_bar", "peaucellier", "scissor_lift", "slider_crank", "watt"),
-    "overconstrained": ("sarrus_linkage", "tsai_3upu", "wren_platform"),
+    "linkages": ("double_pendulum", "four_bar", "peaucellier", "pendulum", "scissor_lift", "slider_crank", "watt"),
+    "mobile": ("free_flyer", "macro_micro_arm", "rolling_disc", "rover", "sampler", "whipple_bicycle"),
+    "overconstrained": (
+        "bennett", "bricard", "double_hooke", "goldberg_5r", "goldberg_6r", "myard", "sarrus_linkage", "schatz", "tsai_3upu", "wren_platform",
+    ),
     "parallel": ("cable_platform", "delta", "five_bar", "stewart", "three_rrr"),
-    "pendulums": ("double_pendulum", "pendulum"),
-    "rolling": ("rolling_disc", "whipple_bicycle"),
-    "space": ("free_flyer", "macro_micro_arm", "rover", "sampler"),
     "thesis": ("four_link_chain", "hslm", "stanford_arm", "two_links"),
 }  # fmt: skip
 

@@ -83,7 +83,7 @@ def three_rrr(
     Parameters
     ----------
     actuated : number of motors, 3 to 6. Three are at the base joints of the chains; additional ones are at the elbows of the first, second and third
-    chain
+        chain
     platform : distance of the platform's three pins from its centre [m]; 0: no platform, the chains' tips are pinned to each other
     base : side of the equilateral triangle of base joints [m]; two of them are at (0, 0) and (base, 0)
     link : length of each link [m]
@@ -164,7 +164,7 @@ def delta(
     Parameters
     ----------
     platform_free : if True, the platform has a Free joint to the ground, and the joints of all six rods to it are loop joints. If False, the first
-    rod connects it to the tree
+        rod connects it to the tree
     base_radius : distance of the motors' axes from the centre of the base [m]
     arm, forearm : distances between the joints [m]; the distance of a forearm's rods is arm / 3
     platform_radius : distance of the rods' lower ends from the platform's centre [m]

@@ -255,9 +255,9 @@ class Trajectory:
         return f"Trajectory of '{self.mechanism.name}': {samples}{over}, {', '.join([*method, self.status])}"
 
     def _repr_html_(self) -> str:
-        from ..figures.notebook import trajectory
+        from ..figures.figures import trajectory_html
 
-        return trajectory(self)
+        return trajectory_html(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(Trajectory, **self._fields()), ()

@@ -850,7 +850,7 @@ def test_help_has_an_example_that_runs_as_written(command, capsys):
     assert "Exit codes: 0 done" in out
     words = example.split()
     assert words[:2] == ["sarrus", command]
-    from sarrus.cli.parser import _parser
+    from sarrus.cli import _parser
 
     _parser().parse_args(words[1:])
 

@@ -167,7 +167,7 @@ def test_where_there_is_no_answer(tmp_path):
         a = generation.jax_functions(made, flags=["-std=c++17", "-O0"])["fd"](given["q"], given["v"], given["tau"])[0]
     a = np.asarray(a)
     assert np.isnan(a).all(axis=1).tolist() == [k == 5 for k in range(7)]
-    library = generation.compiling.shared_library("cc", ["-O0"], tmp_path / "external.so", made.others[0])
+    library = generation.targets.shared_library("cc", ["-O0"], tmp_path / "external.so", made.others[0])
     f = casadi.external(made.functions["fd"].name, str(library))
     assert np.abs(np.array(f(given["q"][0], given["v"][0], given["tau"][0]))[:, 0] - a[0]).max() < 1e-10
     with pytest.raises(RuntimeError):

@@ -10,7 +10,7 @@ import pytest
 import sarrus
 from sarrus import Inertia, ModelError, ModelWarning
 from sarrus.io import formats
-from sarrus.io.table import POSITIVE, Row
+from sarrus.io.formats import POSITIVE, Row
 
 FORMATS = {".urdf": formats.URDF, ".sdf": formats.SDF, ".xml": formats.MJCF, ".usda": formats.USD}
 # where a file of tomorrow says friction, and a document that does

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 import reference_models
 import sarrus
-from sarrus.io import document, sdf, sdf_scene
+from sarrus.io import document, sdf, sdf_document
 from sarrus.shapes import Box, Cylinder, Mesh, Sphere
 
 UNIT = "<inertial><mass>1</mass><inertia><ixx>0.1</ixx><iyy>0.1</iyy><izz>0.1</izz></inertia></inertial>"
@@ -528,7 +528,7 @@ def test_all_includes_together_are_of_some_size(files, monkeypatch):
         model(link("base"), included("model://arm"), included("model://arm", "<name>two</name>"))
     )
     size = (files / "arm" / "new.sdf").stat().st_size
-    monkeypatch.setattr(sdf_scene, "LARGEST", 2 * size - 1)
+    monkeypatch.setattr(sdf_document, "LARGEST", 2 * size - 1)
     with pytest.raises(sarrus.ModelError, match="makes the model larger than"):
         sarrus.load(files / "main.sdf")
 

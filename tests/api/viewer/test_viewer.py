@@ -22,8 +22,7 @@ import sarrus
 from sarrus.io import mesh_files
 from sarrus.shapes import Box, Cylinder, Mesh, Sphere
 from sarrus.viewer import serving, shapes, viewer
-from sarrus.viewer.panel import Inputs
-from sarrus.viewer.viewer import View, view
+from sarrus.viewer.viewer import Inputs, View, view
 from tests.gallery import every, every_steady
 
 # points are sums of a few products of numbers of order 1 m
@@ -460,7 +459,7 @@ def test_bars_that_slide_have_ghosts_too():
 
 
 def test_presets_look_from_where_their_names_say_and_all_is_in_the_picture():
-    from sarrus.viewer.camera import PRESETS, Camera, _away
+    from sarrus.viewer.scene import PRESETS, Camera, _away
 
     up = np.eye(3)[2]
     assert _away("Front", up).tolist() == [0, -1, 0] and _away("Side", up).tolist() == [1, 0, 0]

@@ -38,7 +38,7 @@ EACH: Array = np.array([1e-2, 30.0, 1e300])
 FAR: Array = np.array([1.0, 100.0, 1e300])
 SMALL = 1e-6  # relative singular values of independent velocities are larger
 ZERO = 1e-12  # singular values that are zero in all configurations are smaller, by rounding
-STEPS = (0.2, 1e-7)  # longest and shortest step of a path, the defaults of `follow`
+EPS = float(np.finfo(np.float64).eps)
 TOLERANCE: float = tolerances.closed
 DEGREES = 12.0  # larger angles may be in degrees
 EVERY = slice(None)
@@ -347,7 +347,9 @@ def positions(robot: LoopFunctions) -> _core.Positions:
     def make() -> _core.Positions:
         d = robot.description
         limits = [None if j.joint.limits is None else tuple(x.tolist() for x in j.joint.limits) for j in d.joints]
-        return _core.Positions(robot, limits, robot._at(d.home) if d.home else None)
+        home = robot._at(d.home) if d.home else None
+        variants: Any = robot if robot._base is not robot and cast(Any, robot)._changes else None
+        return _core.Positions(robot, limits, home, *((variants._varied, variants._changes) if variants else ()))
 
     return prepared(robot, "positions", make)
 
@@ -416,3 +418,15 @@ def checked_tolerance(value: float) -> float:
             f"tolerance must be at least {tolerances.rounding:g}, the rounding error of a closed loop; got {value!r}"
         )
     return tolerance
+
+
+def checked_steps(max_step: float, min_step: float) -> tuple[float, float]:
+    """Return both step sizes; raise ValueError if a path with such steps would not terminate."""
+    longest, shortest = checked_number("max_step", max_step), checked_number("min_step", min_step)
+    if not EPS <= shortest <= 1.0:
+        raise ValueError(
+            f"min_step must be a fraction of the distance between two inputs, from {EPS:.3g} (rounding) to 1; got {min_step!r}"
+        )
+    if longest < shortest:
+        raise ValueError(f"max_step must be at least min_step = {min_step!r}; got {max_step!r}")
+    return longest, shortest

@@ -1,7 +1,7 @@
 """Configurations that close all loops: assembly, assembly modes, inverse kinematics and path continuation.
 
-The core solves for one state, by damped Newton steps of least norm from many initial guesses (``cpp/position``). Batches take the first of these steps
-side by side, here. The target of a frame is an additional loop joint from the ground to the frame.
+The core solves by damped Newton steps of least norm from many initial guesses (``cpp/position``). The target of a frame is an additional loop joint from
+the ground to the frame.
 """
 
 from __future__ import annotations
@@ -27,14 +27,13 @@ from ...errors import (
     warn_caller,
 )
 from ...spatial import Transform
-from ..joint_targets import JointCoordinates, coordinates, paths, start_near
+from ..joint_targets import JointCoordinates, coordinates, paths
 from .closing import (
     EACH,
     TOLERANCE,
-    Closing,
-    Frames,
     Request,
     check_frames,
+    checked_steps,
     checked_target,
     checked_tolerance,
     closing,
@@ -44,7 +43,6 @@ from .closing import (
     positions,
 )
 from .rates import Rates, completed
-from .recut import Recut, searched
 
 # number of draws that reject singular positions; later draws accept them, because some mechanisms have hardly any regular positions
 REGULAR = 10
@@ -64,8 +62,8 @@ def assemble(
     - If `fixed` determines the motion, the result is on the branch of the initial guess: the end of a path along which the fixed joints move in
       small steps to their prescribed coordinates, as in :meth:`follow`. Joints without limits rotate in the shorter direction. The steps are
       replaced by a single Newton solve if this is certified to stay on the branch.
-    - If `fixed` does not determine the motion, or the initial guess is singular, no branch is defined. A single state is then searched from many
-      initial guesses, and each state of a batch from its own guess only.
+    - If `fixed` does not determine the motion, or the initial guess is singular, no branch is defined. The state is then searched from its initial
+      guess, and from random ones if this fails (see `starts`).
 
     The result depends neither on the spanning tree nor on the order of the description. Angles are shifted by full revolutions to be as near to
     the initial guess as limits allow.
@@ -81,7 +79,9 @@ def assemble(
         is undecided) or violates joint limits. "start": return the nearest solution on any branch, with a BranchWarning; "only": raise
         AssemblyError; "any": do not follow the branch at all
     starts : number of random initial guesses that are tried if the first guess fails or its solution violates joint limits. The nearest solution is
-        returned; solutions within the limits have priority
+        returned; solutions within the limits have priority. The default 60 applies to a single state, and to an initial guess that all states of a
+        batch share. The states of a batch are searched from random guesses only if `starts` is passed, because each unreachable state then takes
+        milliseconds
     seed : seed of the random initial guesses; equal seeds give equal results
     tolerance : largest residual of a closed loop [rad, mean body sizes], at least 1e-13, the level of rounding. Loops are always closed to
         rounding if possible; a larger tolerance accepts mechanisms whose parts do not fit exactly
@@ -136,11 +136,7 @@ def _closed(
             return quick
     if request := of_one_state(robot, targets, near, fixed, options.get("time") if options else None):
         return _solved(robot, request, warns, **options) if options else _solved_by_default(robot, request, warns)
-    branch = options.pop("branch", "start")
-    check_choice("branch", branch, Branching)
-    if branch != "any" and (fixed or targets) and (targets or robot.nc):
-        return _continue_or_search(robot, targets, near, fixed, branch, warns, **options)
-    return _nearest(robot, targets, near, fixed, **options)
+    return solved_many(robot, targets, near, fixed, warns, **options)
 
 
 def _solved_by_default(robot: LoopFunctions, request: Request, warns: bool) -> Array:
@@ -182,67 +178,90 @@ def _solved(
     return (q, np.asarray(np.int8(state))) if return_status else q
 
 
-# ---- batches: first steps side by side, and continuation on branches -------------------------------------------------
-
-
-def _nearest(robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, **options: Any) -> Any:
-    """Return configurations (..., nq) with closed loops, fixed joints and frames at their targets, on any branch."""
-    tree, near = searched(robot, fixed, near=near)
-    if tree is None:
-        return search_in_tree(robot, targets, near, fixed, **options)
-    return _search_in_trees(robot, tree, targets, near, fixed, **options)
-
-
-def _continue_or_search(
-    robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, branch: str, warns: bool, *, out: Array | None = None,
-    return_status: bool = False, **options: Any,
+def solved_many(
+    robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, warns: bool = True, *, branch: str = "start", starts: int | None = None,
+    seed: int = 0, tolerance: float = TOLERANCE, time: Any = None, out: Array | None = None, threads: int = 1, return_status: bool = False,
 ) -> Any:  # fmt: skip
-    """Return solutions on the branch of the initial guess; if this fails and `branch` allows it, return the nearest solutions."""
-    return_status, time = checked_truth("return_status", return_status), checked_times(options.get("time"))
-    frames, fixed_coordinates = _targets(robot, targets), coordinates(robot, fixed, many=True)
-    shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in fixed_coordinates.items()}
-    shapes["time"] = () if time is None else np.asarray(time).shape
-    shapes |= {f"the target of frame '{name}'": x.shape[: -1 - turned] for (name, turned), x in frames.items()}
-    if near is not None and not isinstance(near, Mapping):
-        shapes["near"] = real_array("near", near).shape[:-1]
-    axes = common_axes(shapes)
-    start, open_ = _closed(robot, {}, near, None, return_status=True, **options)
-
-    def nearest() -> Any:
-        return _nearest(robot, targets, near, fixed, out=out, return_status=return_status, **options)
-
-    if open_.all():
-        return nearest()
-
-    def in_rows(x: Any, size: int = 1) -> Array:
-        x = np.asarray(x)
-        inner = x.shape[x.ndim - size :]
-        return np.broadcast_to(x, (*axes, *inner)).reshape(math.prod(axes), *inner)
-
-    guess = coordinates(robot, near, many=True) if isinstance(near, Mapping) else {}
-    begin = in_rows(start_near(robot, near, guess, time, axes if guess else np.shape(start)[:-1]))
-    start, goals = in_rows(start), {name: in_rows(x) for name, x in fixed_coordinates.items()}
-    places = {key: in_rows(x, 1 + key[1]) for key, x in frames.items()}
-    times = None if time is None else in_rows(time, 0)
-
-    def again(rows: Any, origin: Array) -> Any:
-        at = options if times is None else options | {"time": times[rows]}
-        aims = {frame: x[rows] for (frame, _), x in places.items()}
-        inputs = {name: x[rows] for name, x in goals.items()}
-        return _nearest(robot, aims, origin[rows], inputs, return_status=True, **at)
-
-    search_options = {"tolerance": options.get("tolerance", TOLERANCE), "threads": options.get("threads", 1)}
-    from .leading import continue_or_search
-
-    result = continue_or_search(
-        robot, places, goals, begin, start, in_rows(open_, 0), times, branch, again, **search_options
+    """Return the core's solutions (..., nq) for many states, or for variants, whose axis is the first one."""
+    check_choice("branch", branch, Branching)
+    threads, return_status = checked_count("threads", threads), checked_truth("return_status", return_status)
+    if starts is not None and robot._count:
+        raise ValueError("starts: variants are solved from their own initial guesses only; omit it")
+    starts = None if starts is None else checked_count("starts", starts, 0, most=10**6)
+    seed, tolerance = checked_count("seed", seed, 0) % 2**64, checked_tolerance(tolerance)
+    frames = {name: checked_target(robot, name, value) for name, value in targets.items()}
+    states = States(
+        robot,
+        near,
+        fixed,
+        checked_times(time),
+        {name: x.shape[: -1 - (x.shape[-1] == 4)] for name, x in frames.items()},
     )
-    if result is None:
-        return nearest()
-    if warns and not return_status and (count := int((result.state == Status.OTHER_BRANCH).sum())):
-        warn_of_branch(count, len(start))
-    q = into(out, result.q.reshape(*axes, robot.nq))
-    return (q, result.state.reshape(axes)) if return_status else q
+    rows = [
+        (name, states.rows(x[..., :3, :].reshape(*x.shape[:-2], 12) if x.shape[-1] == 4 else x, True))
+        for name, x in frames.items()
+    ]
+    q, state = positions(robot).solve_many(
+        rows,
+        states.near,
+        states.guess,
+        states.fixed,
+        branch,
+        starts,
+        seed,
+        tolerance,
+        states.time,
+        threads,
+        states.count,
+    )
+    other = int((state == Status.OTHER_BRANCH).sum())
+    if other and warns and not return_status:
+        warn_of_branch(other, states.count)
+    q = into(out, q.reshape(*states.axes, robot.nq))
+    return (q, state.reshape(states.axes)) if return_status else q
+
+
+class States:
+    """Arguments of a batch as the core expects them: a row for each state, or one row for all states.
+
+    Attributes
+    ----------
+    axes, count : leading axes of the batch, and the number of states
+    near : (n, nq) or (1, nq) initial guesses, or None
+    guess, fixed : joints with their coordinates (n or 1, nq of the joint), as guesses and prescribed
+    time : (n, 1) or (1, 1) [s], or None
+    """
+
+    def __init__(
+        self, robot: LoopFunctions, near: Any, fixed: Any, time: Any, frames: Mapping[str, tuple[int, ...]]
+    ) -> None:
+        guess, by_joint = (
+            coordinates(robot, near if isinstance(near, Mapping) else None, many=True),
+            coordinates(robot, fixed, many=True),
+        )
+        start = None if near is None or isinstance(near, Mapping) else real_array("near", near)
+        if start is not None and start.shape[-1:] != (robot.nq,):
+            expected = f"expected configurations (..., {robot.nq}), or a mapping of joints to coordinates"
+            raise ShapeError(f"near has shape {start.shape}; {expected}")
+        shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in (*guess.items(), *by_joint.items())}
+        shapes["time"] = np.shape(time)
+        shapes |= {f"the target of frame '{name}'": shape for name, shape in frames.items()}
+        shapes["near"] = () if start is None else start.shape[:-1]
+        axes, variants = common_axes(shapes), robot._count
+        if variants and (not axes or axes[0] == 1):
+            axes = (variants, *axes[1:])
+        if variants and axes[0] != variants:
+            raise ShapeError(f"the first axis must be that of the {variants} variants; got leading axes {axes}")
+        self.axes, self.count = axes, math.prod(axes)
+        self.near = None if start is None else self.rows(start)
+        self.guess, self.fixed = ([(name, self.rows(x)) for name, x in given.items()] for given in (guess, by_joint))
+        self.time = None if time is None else self.rows(np.asarray(time, dtype=np.float64)[..., None])
+
+    def rows(self, x: Array, always: bool = False) -> Array:
+        """Return x (..., k) with a row for each state; without leading axes it is one row, unless `always`."""
+        if x.ndim == 1 and not always:
+            return x[None]
+        return np.ascontiguousarray(np.broadcast_to(x, (*self.axes, x.shape[-1]))).reshape(self.count, x.shape[-1])
 
 
 def warn_of_branch(count: int, total: int, reason: str = "") -> None:
@@ -251,88 +270,6 @@ def warn_of_branch(count: int, total: int, reason: str = "") -> None:
     reason_text = f": {reason}" if reason else f" (status {Status.OTHER_BRANCH:d})"
     text = f"{where} on another branch than that of the start, or on an undecided one{reason_text}"
     warn_caller(f"{text}; branch='any' accepts it without a warning, branch='only' raises an error", BranchWarning)
-
-
-def _search_in_trees(
-    robot: LoopFunctions, tree: Recut, targets: Targets, near: Any, fixed: Any, *, out: Array | None = None, return_status: bool = False,
-    **options: Any,
-) -> Any:  # fmt: skip
-    """Return solutions by three attempts: from nearly closed guesses in this tree, by a search in the other tree, by a search in this tree."""
-    time, return_status = options.get("time"), checked_truth("return_status", return_status)
-    in_tree = not any(robot.joint(name).closes_loop for name in fixed or ())
-
-    def nearby(near: Any) -> tuple[Array, Array]:
-        answer: tuple[Array, Array] = search_in_tree(
-            robot, targets, near, fixed, nearby=True, return_status=True, **options
-        )
-        return answer
-
-    q = state = None
-    if near is not None and not isinstance(near, Mapping):
-        q, state = nearby(near)
-    if state is None or state.any():
-        found_in_tree = search_in_tree(
-            tree.robot, targets, tree.start(near, time), fixed, return_status=return_status or in_tree, **options
-        )
-        found_in_tree, other = (
-            found_in_tree
-            if return_status or in_tree
-            else (found_in_tree, np.isnan(found_in_tree).any(axis=-1) * np.int8(2))
-        )
-        fixed_in_tree = tuple(name for name in fixed or {} if name in robot.joints)
-        back = tree.convert_back(found_in_tree, near, time, fixed_in_tree)
-        # close the loops to rounding in the coordinates of this tree as well
-        closer, open_ = nearby(np.where(np.isfinite(back), back, robot.neutral()))
-        back = np.where(((open_ == 0) & (other == 0))[..., None], closer, back)
-        q, state = _merged(q, state, back, other)
-    if in_tree and state.any():
-        more = search_in_tree(robot, targets, near, fixed, return_status=return_status, **options)
-        more, other = more if return_status else (more, np.isnan(more).any(axis=-1) * np.int8(2))
-        q, state = _merged(q, state, more, other)
-    result = into(out, np.asarray(q))
-    return (result, state) if return_status else result
-
-
-def search_in_tree(
-    robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, *, time: Any = None, starts: int = 60, seed: int = 0,
-    tolerance: float = TOLERANCE, out: Array | None = None, threads: int = 1, return_status: bool = False,
-    nearby: bool = False,
-) -> Any:  # fmt: skip
-    """Return solutions of :meth:`assemble` or :meth:`inverse_kinematics` in the coordinates of this tree; with `nearby`, for nearly closed guesses
-    only.
-    """
-    threads, return_status = checked_count("threads", threads), checked_truth("return_status", return_status)
-    starts, seed = checked_count("starts", starts, 0), checked_count("seed", seed, 0)
-    tolerance = checked_tolerance(tolerance)
-    time = checked_times(time)
-    frames, fixed_coordinates = _targets(robot, targets), coordinates(robot, fixed, many=True)
-    start_coordinates = (coordinates(robot, near, many=True) if isinstance(near, Mapping) else {}) | fixed_coordinates
-    shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in start_coordinates.items()} | {
-        "time": np.shape(time)
-    }
-    shapes |= {f"the target of frame '{name}'": x.shape[: -1 - turned] for (name, turned), x in frames.items()}
-    if near is not None and not isinstance(near, Mapping):
-        shapes["near"] = real_array("near", near).shape[:-1]
-    lead = common_axes(shapes)
-    frame_names: Frames = tuple(frames)
-    numbers = [x[..., :3, :].reshape(*x.shape[:-2], 12) if turned else x for (_, turned), x in frames.items()]
-
-    def to(fixed_joints: Mapping[str, Array], states: Any = slice(None)) -> tuple[Closing, Array | None]:
-        """Return the closure with these fixed joints, and the targets of joints and frames."""
-        closure = closing(robot, frame_names, fixed_joints)
-        targets = closure.targets(numbers, fixed_joints, lead)
-        return closure, None if targets is None else targets.reshape(-1, closure.numbers)[states]
-
-    start = start_near(robot, near, start_coordinates, time, lead).reshape(math.prod(lead), robot.nq)
-    time = None if time is None else np.broadcast_to(time, lead).ravel()
-    closure, target_numbers = to(start_coordinates)
-    q, state = from_each(closure, start, target_numbers, time, tolerance, threads, nearby)
-    if len(start_coordinates) > len(fixed_coordinates) and (open_ := state == 2).any():
-        closure, target_numbers = to(fixed_coordinates, open_)
-        when = None if time is None else time[open_]
-        q[open_], state[open_] = from_each(closure, start[open_], target_numbers, when, tolerance, threads)
-    q = into(out, q.reshape(*lead, robot.nq))
-    return (q, state.reshape(lead)) if return_status else q
 
 
 def assembly_modes(
@@ -460,12 +397,13 @@ def follow(
     ...     print(end.path.shape, end.last_configuration[fourbar.joint("pivot").q_slice].round(3))
     (14, 3) [-1.324]
     """
-    from .continuation import checked_steps
-
     steps = checked_steps(max_step, min_step)
     joints, frames = {} if joints is None else joints, {} if frames is None else frames
     check_frames(robot, frames, "joints")
-    targets_by_frame = _targets(robot, frames)
+    targets_by_frame = {
+        (name, x.shape[-1] == 4): x
+        for name, x in ((name, checked_target(robot, name, value)) for name, value in frames.items())
+    }
     for (name, turned), x in targets_by_frame.items():
         if x.ndim != 2 + turned or not np.isfinite(x).all():
             expected = "expected finite poses (n, 4, 4) or points (n, 3)"
@@ -631,16 +569,3 @@ def random(
         f"closed configurations within joint limits: found {len(q) - missing.size} of {len(q)}, from 100 random initial guesses each; "
         "check that assemble() finds a configuration, or widen the limits"
     )
-
-
-def _merged(q: Array | None, state: Array | None, more: Array, other: Array) -> tuple[Array, Array]:
-    """Return configurations and statuses in which the failed rows of `q` and `state` are replaced by `more` and `other`."""
-    if q is None or state is None:
-        return more, np.asarray(other)
-    return np.where((state == 0)[..., None], q, more), np.where(state == 0, state, other).astype(np.int8)
-
-
-def _targets(robot: LoopFunctions, frames: Targets) -> dict[tuple[str, bool], Array]:
-    """Return the target of each frame, a pose (..., 4, 4) if its flag is True, else a point (..., 3)."""
-    targets = {name: checked_target(robot, name, value) for name, value in frames.items()}
-    return {(name, x.shape[-1] == 4): x for name, x in targets.items()}

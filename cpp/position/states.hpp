@@ -1,0 +1,52 @@
+// Functions of many states, evaluated side by side: the states of a batch, or a single one.
+//
+// Numbers of states are rows of a matrix, one row for each state, or a single row that all states share.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <vector>
+
+#include "../kernels/batch.hpp"
+#include "../kernels/state_functions.hpp"
+#include "../mobility/linear_algebra.hpp"
+
+namespace sarrus {
+
+/// The states of a call. `variant`: the variant of each state; empty: all states are of one mechanism.
+struct States {
+  int count = 1;
+  std::vector<std::int64_t> variant;
+  std::int64_t threads = 1;
+  std::function<void(const Batch&, std::int64_t threads)> run = {};  // runs a batch, to release locks around it; empty: runs it
+  bool is_batch = false;  // false: one state, for which kernels of one state are faster; rounding of both differs
+
+  States of(const std::vector<int>& rows) const;
+};
+
+using Flags = Eigen::Array<bool, Eigen::Dynamic, 1>;
+/// Times of prescribed motions [s], (n, 1) or (1, 1); none: 0.
+using Times = std::optional<RowMajor>;
+inline Times times(const std::optional<double>& time) { return time ? Times(RowMajor::Constant(1, 1, *time)) : Times(); }
+inline const RowMajor* pointer(const Times& time) { return time ? &*time : nullptr; }
+/// Return the time of state i, 0 without times.
+inline double time_of(const Times& time, int i) { return !time ? 0.0 : (*time)(time->rows() == 1 ? 0 : i, 0); }
+
+/// Return the indices of the states with a true flag.
+std::vector<int> where(const Flags& flags);
+/// Return rows of x; a single row, which all states share, is returned as it is.
+RowMajor rows_of(const RowMajor& x, const std::vector<int>& rows);
+std::vector<RowMajor> rows_of(const std::vector<RowMajor>& all, const std::vector<int>& rows);
+/// Return x with a row for each of `count` states.
+RowMajor repeated(const RowMajor& x, int count);
+/// Set rows of x to those of y.
+void set_rows(RowMajor& x, const std::vector<int>& rows, const RowMajor& y);
+
+/// Evaluate an operation for states of a mechanism: one row for each, NaN without a result. Inputs are in the order of operation_list.hpp, null if
+/// omitted. `waypoints`: their number, for branches.
+RowMajor evaluate(const Mechanism& mechanism, const KernelTable& kernels, Operation operation, const States& states,
+                  std::initializer_list<const RowMajor*> inputs, int size, const Frame& frame = {}, int waypoints = 1);
+
+}  // namespace sarrus
