@@ -235,8 +235,8 @@ class Robot : public Mechanism {
                                const JointNumbersByName& fixed = {}, const AssemblyOptions& options = {}) const {
     return positions_->inverse_kinematics(frames, near, fixed, options);
   }
-  /// The same for many states, side by side in the registers. Numbers of joints have one value for each state, or one for all; targets have one
-  /// for each. A state without a solution has a status instead of an exception.
+  /// As assemble() and inverse_kinematics(), for many states at once in lanes. A joint has one value for each state, or one for all states; a target
+  /// has one for each state. A state without a solution is reported by its status instead of an exception.
   AssembledStates assemble_many(const AssemblyStarts& near, const JointNumbersByName& fixed, const BatchOptions& options) const {
     return positions_->inverse_kinematics_many({}, near, fixed, options);
   }

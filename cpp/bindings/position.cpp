@@ -50,7 +50,7 @@ JointNumbersByName numbers_by_name(const ArraysByName& arrays) {
   return numbers;
 }
 
-/// States of a call: for variants, the same number of states of each, variant by variant.
+/// States of a call. With variants, every variant has the same number of states, stored variant by variant.
 States states_of(const Mechanism& m, int count, std::int64_t threads) {
   States states{count,
                 {},

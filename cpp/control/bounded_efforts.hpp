@@ -119,7 +119,7 @@ inline double bounded_efforts(QuadraticProgramme solve, const Tree& tree, Arena&
   }
   for (int j = 0; j < nu; ++j)
     for (int i = 0; i < nu; ++i) P[j * nu + i] *= root[i] / root[j];
-  // a remaining column of a projector, when the longest is removed first, is either of order one or rounding
+  // the longest column of a projector is removed first, so the norm of a remaining column is either of order one or at rounding level
   constexpr double dependent = 1e-3;
   const PivotedQr range(nu, nu, P, arena, dependent, 1.0);
   double* v = arena.take<double>(nu);

@@ -118,7 +118,7 @@ template <class T> struct Cascade {
   static constexpr double dependent =
       1e-10;  // remainder of a row, relative to the row's size, below which it yields no direction, because it may be rounding
   static constexpr double dependent_in_single = 1e-4, rounding_in_single = 1e-6;
-  // below this value a remainder is rounding; between the two values the row has no effect, as if fully damped
+  // below this value a remainder is rounding; between this value and the one above, the row has no effect, as if fully damped
   static constexpr double rounding = 1e-12;
   static constexpr double singular = 1e-3;
 
@@ -194,7 +194,7 @@ template <class T> struct Cascade {
     return damps;
   }
 
-  /// Add directions until there are n: each time, the component of a unit vector that is perpendicular to all directions, for the unit vector with
+  /// Add directions until there are n. Each is the component of a coordinate axis that is perpendicular to all directions so far, for the axis with
   /// the largest one. Only for a single state, because values determine branches.
   void add_all_directions() {
     const Arena::Scope scope(arena);

@@ -172,7 +172,7 @@ template <class T> class TaskLevels {
     for (int k = first; k < first + count; ++k) u.scale[k] = scale;
   }
 
-  /// Set the reach of rows to zero if their terms cancel. Example: momentum about the centre of mass, which no motor changes.
+  /// Compute `reach`; entries whose terms cancel are set to zero. Example: momentum about the centre of mass, which no motor changes.
   void set_reach(const T* rows, int count) {
     for (int r = 0; r < count; ++r) {
       mobility[r] = weighed_square(rows + r * nv, respond.mobility, nv);

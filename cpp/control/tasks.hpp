@@ -39,7 +39,7 @@ struct Task {
 constexpr double far_limit = 1e300;  // bound that means no limit; it is finite, because kernels assume finite values
 
 struct TaskMotor {
-  int iv;  // index of the velocity that the motor drives; loop joints follow the tree
+  int iv;  // index of the velocity that the motor drives; those of loop joints follow those of the tree
   bool angular;  // true for a rotation
   int same;  // number of consecutive motors, beginning with this one, that have the same joint and unit, and therefore share one scale
   double weight;  // weight of its squared effort

@@ -98,7 +98,7 @@ Vec3<T> motion_about(const Tree& tree, const Kinematics<T>& k, int link, const V
   return r;
 }
 
-/// Outward pass, and the sums of each body over its subtree.
+/// Compute velocities, accelerations and columns of all bodies outwards, then sum the quantities of each body over its subtree.
 template <class T>
 void move_columns(const Tree& tree, const Kinematics<T>& k, const RneaInput<T>& in, MovedColumn<T>* column,
                   CarriedMotion<T>* carried) {

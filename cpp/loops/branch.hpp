@@ -243,7 +243,7 @@ template <class T> class Branch {
   static constexpr int changes = 10;  // number of orders of differences between steps; order 0 are the steps themselves
   static constexpr int most_unseen = 3;  // largest number of consecutive inputs without a second Newton step
   static constexpr double jump_farthest = 1.0;  // largest |phi| for which a jump is tried; the jump is verified afterwards
-  // [rad]; a revolute joint with a larger displacement would be nearer in the other direction, so that segment is not traced
+  // largest displacement of a revolute joint in a segment [rad]; in a longer segment the direction of rotation is ambiguous, so it is not traced
   static constexpr double half_turn = 3.2;
   static constexpr double contraction = 0.25;  // largest ratio of Newton's second step to the first
   static constexpr double shares = 5e-4;  // largest (step / previous step)^2 at which the following steps reuse the factor

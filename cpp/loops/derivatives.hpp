@@ -267,7 +267,7 @@ template <class R> class ForwardSensitivity {
   const SensitivityEquation<R>& equation() const { return equation_; }
   bool holds_velocities_only() const { return equation_.holds_velocities_only(); }
 
-  /// Set the first nv of x (unknowns) to the projection P d of a displacement or a change of v onto the motions that the loops allow.
+  /// Set the first nv entries of x (unknowns) to the projection P d of a displacement or a change of v onto the motions that the loops allow.
   void project(const R* d, bool displacement, R* x) const {
     const Arena::Scope scope(arena_);
     R* b = arena_.take<R>(equation_.unknowns());
@@ -278,8 +278,8 @@ template <class R> class ForwardSensitivity {
     for (int k = 0; k < tree_.nv; ++k) x[k] = d[k] - x[k];
   }
 
-  /// Set the first nv of x (unknowns) to Dv, the change of v if q moves along d. Lanes with d = 0 may be used for a change of forces, `force` (null:
-  /// none); these lanes receive Da instead.
+  /// Set the first nv entries of x (unknowns) to Dv, the change of v if q moves along d. Lanes with d = 0 may be used for a change of forces, `force`
+  /// (null: none); these lanes receive Da instead.
   void follow(const R* d, R* x, const R* force = nullptr) const {
     const Arena::Scope scope(arena_);
     Sides<R> side(arena_, equation_.unknowns());
@@ -316,8 +316,8 @@ template <class R> class ForwardSensitivity {
   }
 
  private:
-  /// Add -D inverse dynamics, DJ^T lambda and D gamma - DJ a from the precomputed matrices. Entry (i, k) of the first is nonzero only if one of the
-  /// joints of the velocities i and k is on the path from the other to the ground.
+  /// Add -D inverse dynamics, DJ^T lambda and D gamma - DJ a from the precomputed matrices. Entry (i, k) of the first matrix is nonzero only if one
+  /// of the joints of the velocities i and k is on the path from the other to the ground.
   void add_prepared(const Directions<R>& along, Sides<R>& side) const {
     const int n = tree_.nv;
     R* needed = arena_.take<R>(n);
@@ -454,7 +454,7 @@ class AllowedMotions {
   int count = 0;
   const double *L, *shares;  // L^T and L^T M, each count x nv and row-major
 
-  /// Compute the basis: project pseudo-random motions, one per lane at a time, until two projections have depended on the earlier ones.
+  /// Compute the basis: project pseudo-random motions, one per lane at a time, until two projections are found that depend on the earlier ones.
   template <class R>
   AllowedMotions(const Tree& tree, Arena& arena, const ForwardSensitivity<R>& state, const double* M, bool displacements)
       : nv_(tree.nv) {
@@ -523,8 +523,8 @@ class AllowedMotions {
     }
   }
 
-  /// Append lane l of x to the basis, after removing the components along the motions before. Mx is M x. Returns false if nothing independent
-  /// remains.
+  /// Append lane l of x to the basis, after removing its components along the motions that the basis already contains. Mx is M x. Returns false if
+  /// nothing independent remains.
   template <class R> bool add(const R* x, const R* Mx, int l, double* basis, double* with_mass) {
     double *column = basis + count * nv_, *mass_column = with_mass + count * nv_;
     for (int k = 0; k < nv_; ++k) column[k] = lane(x[k], l), mass_column[k] = lane(Mx[k], l);

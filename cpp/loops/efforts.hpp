@@ -170,7 +170,8 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> 
   return share_out(tree, arena, motors, tau, sharing.preload, u, off);
 }
 
-/// P (actuators x actuators): column k contains the least efforts for tau = 0 with a preload of 1 at motor k, internal efforts that cause no motion.
+/// P (actuators x actuators): column k contains the least efforts for tau = 0 with a preload of 1 at motor k; these are internal efforts, which cause
+/// no motion.
 template <class T> void internal_efforts(const Tree& tree, Arena& arena, MotorEquation<T>& m, T* P) {
   const int nu = tree.loops.actuators;
   T *none = arena.take<T>(tree.nv), *unit = arena.take<T>(nu);

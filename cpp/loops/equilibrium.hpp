@@ -212,7 +212,8 @@ template <class L> class Balance {
     return falls;
   }
 
-  /// Imbalance of a mode relative to the tolerance of an equilibrium: 1e-8 of its stiffness, or 1e-12 of the largest force or stiffness.
+  /// Imbalance of a mode relative to the tolerance of an equilibrium, which is 1e-8 of the mode's stiffness or, if that is larger, 1e-12 of the
+  /// largest force or stiffness.
   double share_open(int i) const {
     const double allowed = std::max(1e-8 * std::abs(stiffness[i]), 1e-12 * std::max(size, stiffest));
     return r[i] == 0.0 ? 0.0 : r[i] / std::max(allowed, 1e-300);

@@ -9,7 +9,7 @@
 
 namespace sarrus {
 
-/// Pivots eliminated together. With four of them, the rows below are traversed a quarter as often as with one.
+/// Number of pivots that are eliminated together. With four of them, the rows below the pivots are traversed a quarter as often as with one.
 constexpr int panel = 4;
 
 /// Dense matrix of a front. `ahead`: rows of its pivots, stored in L; `behind`: rows of the later neighbours.

@@ -80,7 +80,7 @@ class PivotedQr {
   }
 
   int m_, n_;
-  double *A_, *V_;  // R; vectors v of the reflections, which are 1 - turn v v^T; all column-major
+  double *A_, *V_;  // R; vectors v of the reflections 1 - turn v v^T; all column-major
   int* pivot_;
   double *diagonal_, *inverse_, *turn_;
   Arena& arena_;

@@ -201,7 +201,7 @@ template <class R, class T> class LoopPullback {
     link.set_omega();
   }
 
-  /// State with the parent at its pose, and memory for the child's pose, which is displaced.
+  /// Return a state with the parent at its pose. The child's pose is allocated but not set, because callers set it to displaced poses.
   LoopState<Number> beside_the_child(const Constraint& c) const {
     LoopState<Number> s = {};
     const R* none = nullptr;

@@ -172,7 +172,7 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
   l.column = arena.take<Motion<T>>(c.columns);
   m.V = Motion<T>::zero();
   m.velocity_size.angular = m.velocity_size.linear = l.mobility = l.speed = T(0.0);
-  // two coincident points have the exact difference zero; without this, it would be rounding
+  // the difference of two coincident points is exactly zero, but its computed value is a rounding error; set it to zero
   const T arm_rounding = dot(X_child.p, X_child.p) * T(1e-4);
   for (int i = 0; i < c.columns; ++i) {
     const int k = c.column[i];

@@ -113,8 +113,9 @@ constexpr double independent = 1e-6;
 constexpr double free_bushings = 2e-13;
 /// Largest number of corrections. A few suffice, except within 1e-6 rad of a singular position.
 constexpr int most_corrections = 60;
-/// Inertia that the factor borrows for massless bodies, relative to the inertia that rows couple to them. It leaves ten digits for small quantities.
-/// If every motion on the loops has at least a millionth of that coupled inertia, a few corrections remove the effect of the borrowed inertia.
+/// Inertia that the factor borrows for massless bodies, relative to the inertia that rows couple to them. Small quantities then keep ten correct
+/// digits. If every motion on the loops has at least a millionth of that coupled inertia, a few corrections remove the effect of the borrowed
+/// inertia.
 constexpr double borrowed = 1e-10, borrowed_in_single = 1e-4;
 /// A motion whose inertia is below ten times the borrowed inertia is massless: its acceleration is undetermined.
 constexpr double no_inertia = 1e-1;

@@ -101,7 +101,7 @@ struct Simulation {
       if (std::abs(x[tree.nq + k]) * step > farthest * (plan.velocity_unit ? plan.velocity_unit[k] : 1.0)) return false;
     return true;
   }
-  /// The same for a row of a run, whose work must be finite, too: dry friction stops a motion whose forces overflow, so that its state is finite.
+  /// Test a row of a run as is_sound() does. Its work must be finite too: dry friction stops a motion whose forces overflow, so its state is finite.
   bool is_sound_row(double* row, double step) const {
     if (plan.records && !std::isfinite(*Record<double>(plan, row + size() + Guard<double>::size).supplied)) return false;
     return is_sound(row, step);

@@ -9,8 +9,8 @@
 // until the rates satisfy the loops as well. A changed initial state is first projected onto the loops, as at the beginning of every run. Therefore a
 // derivative exists even along changes that open the loops.
 //
-// Discontinuous terms have no derivatives: dry friction of joints, functions of the caller, values held between samples, tasks with bounds. At
-// limits, end stops and contacts, the derivative is one-sided: that of their current state, active or inactive.
+// Discontinuous terms have no derivatives: dry friction of joints, functions of the caller, values that are constant between samples, tasks with
+// bounds. At limits, end stops and contacts, the derivative is one-sided: that of their current state, active or inactive.
 #pragma once
 
 #include "../loops/derivatives.hpp"

@@ -117,17 +117,17 @@ class Function:
         return shapes[-1][-2] if "steps of motors" in self.row.inputs.values() and len(shapes[-1]) > 1 else 0
 
     def outputs(self, shapes: Sequence[Shape]) -> list[Shape]:
-        """Return the shapes of results for inputs of these shapes, with equal leading axes."""
+        """Return the shapes of the results for inputs of these shapes, whose leading axes are equal."""
         return [(*shapes[0][:-1], *last) for last in self.shapes(self.row.outputs, self.steps(shapes))]
 
     def value(self, *x: Array, out: Sequence[Array] = ()) -> tuple[Array, ...]:
-        """Return the results; they are written to `out` if the row supports this."""
+        """Return the results of the function, written to `out` if the row of the table supports this."""
         if _empty(x):
             return tuple(np.zeros(shape) for shape in self.outputs([array.shape for array in x]))
         return tuple(self.row.value(self, x, **({"out": out[0]} if out and self.row.writes else {})))
 
     def vjp(self, x: Arrays, y: Arrays, w: Arrays) -> tuple[Array, ...]:
-        """Return cotangents of the inputs for cotangents w of the results."""
+        """Return the cotangents of the inputs that follow from the cotangents w of the results."""
         if _empty(x):
             return tuple(map(np.zeros_like, x))
         w = self._between(self.row.outputs, y, w, D.coordinates_by_tangent, back=True)
@@ -135,7 +135,7 @@ class Function:
         return self._between(self.row.inputs.values(), x, g, D.tangent_by_coordinates, back=True)
 
     def jvp(self, x: Arrays, y: Arrays, dx: Arrays) -> tuple[Array, ...]:
-        """Return changes of the results along changes of the inputs."""
+        """Return the changes of the results, to first order, for given changes of the inputs."""
         if self.row.jvp is None:
             raise ModelError("rollouts have reverse-mode derivatives only (gradient, vjp): use step() for forward mode")
         if _empty(x):

@@ -79,7 +79,7 @@ class BatchTime(BatchOptions, total=False):
 
 
 class ReactionOptions(Loads, BatchOptions, total=False):
-    """Loads, and options of a batch."""
+    """Keyword arguments: loads, and options of functions for batches of states."""
 
 
 class ThreadedLoads(Loads, total=False):
@@ -89,7 +89,7 @@ class ThreadedLoads(Loads, total=False):
 
 
 class MotionOptions(Loads, StateOptions, total=False):
-    """Loads, and options of a state."""
+    """Keyword arguments: loads, and options of functions for one or more states."""
 
 
 DEFAULTS: dict[str, Any] = {

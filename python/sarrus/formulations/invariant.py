@@ -77,7 +77,7 @@ class PoeFactors(Brief):
 
     @property
     def mass_matrix(self) -> Array:
-        """S^T G^T M G S (..., nv, nv), and the joints' armature."""
+        """S^T G^T M G S (..., nv, nv) plus the joints' armature."""
         return np.asarray(transposed(self.J) @ self.M @ self.J + self.armature)
 
     @property

@@ -285,7 +285,7 @@ JAX_FLAGS = ("-std=c++17", "-O2", "-march=native", "-ffp-contract=fast", "-fno-m
 
 
 class Compiled:
-    """Compiled code. ``code(name, *arrays)`` calls a function of it; leading axes broadcast.
+    """Compiled code. ``code(name, *arrays)`` calls its function of that name; leading axes broadcast.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ class Excitation(Brief):
     t: Array
 
     def joints(self, t: ArrayLike) -> dict[str, Array]:
-        """Return joint to coordinates (n,) of the driven joints [rad, m], for `follow` or the targets of a controller.
+        """Return a dictionary from each driven joint to its coordinates (n,) at times t [rad, m], for `follow` or the targets of a controller.
 
         Parameters
         ----------

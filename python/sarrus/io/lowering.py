@@ -153,7 +153,7 @@ class Writer:
             )
 
     def note_planar(self, link: Link) -> None:
-        """Report a loss for a planar joint: its velocities are along the body's axes, but along the plane's axes in the file."""
+        """Report a loss for a planar joint: in sarrus its velocities are along the body's axes, in the file along the plane's axes."""
         if link.joint.kind == "Planar":
             text = f"velocities of joint '{link.spec.name}' along the body's axes: they are along the plane's axes"
             self.losses.minor.append(text)
