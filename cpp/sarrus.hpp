@@ -36,7 +36,7 @@
 #include "model/builder.hpp"
 #include "model/text.hpp"
 #include "position/positions.hpp"
-#include "reading/elements.hpp"
+#include "reading/tasks.hpp"
 #include "simulation/contact_history.hpp"
 #include "simulation/driver.hpp"
 #include "simulation/events.hpp"
@@ -280,6 +280,13 @@ class Robot : public Mechanism {
   /// Return force elements by kind and named arguments, as Python's sarrus.control documents them. The caller keeps them as long as a simulation.
   ActingElements force_elements(const std::vector<Element>& elements, const ElementRun& run = {}) const {
     return ActingElements(element_model(), elements, run);
+  }
+
+  /// Return a controller of tasks, contacts and limits from named arguments, as Python's TaskControl documents them. Without names of actuated joints:
+  /// those of the description.
+  NamedTaskControl task_control(TaskArguments arguments) const {
+    if (arguments.actuated.empty()) arguments.actuated = actuated();
+    return NamedTaskControl(element_model(), arguments);
   }
 
   /// Return a simulation. The plan and the parameters of its force elements remain the caller's and must outlive it.

@@ -8,9 +8,11 @@
 #include <tuple>
 
 #include "../control/quadratic_programme.hpp"
+#include "../reading/tasks.hpp"
 #include "arrays.hpp"
 #include "described.hpp"
 #include "fields.hpp"
+#include "force_elements.hpp"
 #include "from_python.hpp"
 #include "state.hpp"
 
@@ -25,7 +27,7 @@ template <int I = 0, class Visit> void each_task(Visit&& visit) {
   if constexpr (I < std::variant_size_v<AnyTask>) visit(std::variant_alternative_t<I, AnyTask>()), each_task<I + 1>(visit);
 }
 
-// Categories of fields, by type; they determine the form of the values from Python: see SORTS in task_terms.py.
+// Categories of fields, by type, for generated code.
 const char* sort_of(const TaskFrame&) { return "frame"; }
 const char* sort_of(const Components&) { return "components"; }
 const char* sort_of(const std::vector<TaskCoordinate>&) { return "coordinates"; }
@@ -70,8 +72,8 @@ class ControllerReader {
   }
   void operator()(const py::handle& h, Components& x) { x = Components(h.cast<std::vector<int>>()); }
   void operator()(const py::handle& h, TaskFrame& frame) {
-    const auto& placed = mechanism_.placed_frame(h.cast<std::string>());
-    frame = {placed.link, placed.X};
+    const auto [link, X] = h.cast<std::pair<int, py::list>>();
+    frame = {link, to_transform(X)};
   }
   void operator()(const py::handle& h, RowNumbers& x) { std::tie(x.first, x.rows) = h.cast<std::pair<int, int>>(); }
   void operator()(const py::handle& h, Targets& x) {
@@ -120,18 +122,98 @@ class ControllerReader {
   }
 };
 
-/// Controller that is evaluated at single states, with the results for Python's report.
+/// Writer of descriptions that ControllerReader reads.
+struct ControllerWriter {
+  static py::object of(double x) { return py::float_(x); }
+  static py::object of(int x) { return py::int_(x); }
+  static py::object of(bool x) { return py::bool_(x); }
+  static py::list of(const Transform<double>& X) {
+    py::list all;
+    for (int i = 0; i < 3; ++i)
+      for (int j = 0; j < 3; ++j) all.append(X.R(i, j));
+    for (int i = 0; i < 3; ++i) all.append(X.p(i));
+    return all;
+  }
+  static py::object of(const Mat3<double>& R) { return of(Transform<double>{R, zero3<double>()}); }
+  static py::object of(const Law& law) {
+    if (law.each.empty()) return py::make_tuple(of(law.start), of(law.coefficient), of(law.harmonic));
+    return py::make_tuple(of(law.each), law.parameter_index);
+  }
+  static py::object of(const Components& x) { return of(x.row); }
+  static py::object of(const TaskFrame& x) { return py::make_tuple(x.link, of(x.X)); }
+  static py::object of(const RowNumbers& x) { return py::make_tuple(x.first, x.rows); }
+  static py::object of(const Targets& x) { return py::make_tuple(x.first, of(x.law)); }
+  static py::object of(const Task& task) {
+    py::dict all = fields(task);
+    std::visit([&](const auto& kind) { all["kind"] = kind.name, all["fields"] = fields(kind); }, task.kind);
+    return std::move(all);
+  }
+  template <class X> static py::object of(const std::vector<X>& all) {
+    py::list list;
+    for (const X& x : all) list.append(of(x));
+    return std::move(list);
+  }
+  template <class X> static py::object of(const std::optional<X>& x) { return x ? of(*x) : py::none(); }
+  template <class X, class = std::enable_if_t<HasFields<X>::value>> static py::object of(const X& x) { return fields(x); }
+
+  template <class X> static py::dict fields(X x) {
+    py::dict all;
+    x.fields([&](const char* key, auto& member) { all[key] = of(member); });
+    return all;
+  }
+};
+
+/// Convert tasks or contacts of Python: (kind, name of the class, arguments) of each.
+std::vector<Element> described_elements(const py::list& list) {
+  std::vector<Element> all;
+  for (const py::handle h : list) {
+    const auto t = h.cast<py::tuple>();
+    Element element{t[0].cast<std::string>(), {}, t[1].cast<std::string>()};
+    for (const auto& [key, value] : t[2].cast<py::dict>()) {
+      const auto name = key.cast<std::string>();
+      element.arguments.emplace_back(name, to_argument(value, name + " of " + element.name));
+    }
+    all.push_back(std::move(element));
+  }
+  return all;
+}
+
+NamedTaskControl read_tasks(const py::object& mechanism, const py::list& tasks, const py::list& contacts,
+                            const py::object& limits, const std::vector<std::string>& actuated, const py::object& effort_weights,
+                            const std::optional<double>& force_arm, const py::object& positions) {
+  built(mechanism);
+  const PythonModel of(mechanism, positions);
+  TaskArguments arguments{described_elements(tasks), described_elements(contacts), {}, actuated, {}, force_arm};
+  if (!limits.is_none()) {
+    Argument::Named named;
+    for (const auto& [key, value] : limits.cast<py::dict>()) {
+      const auto name = key.cast<std::string>();
+      named.emplace_back(name, to_argument(value, name + " of Limits"));
+    }
+    arguments.limits = std::move(named);
+  } else {
+    arguments.limits.reset();
+  }
+  arguments.effort_weights = to_argument(effort_weights, "effort_weights");
+  return NamedTaskControl(of.model, arguments);
+}
+
+/// Controller evaluated in one state, with the results that Python's report contains.
 class TaskController {
  public:
-  TaskController(const py::object& mechanism, const py::dict& described, const Numbers& parameters)
+  TaskController(const py::object& mechanism, const py::list& tasks, const py::list& contacts, const py::object& limits,
+                 const std::vector<std::string>& actuated, const py::object& effort_weights,
+                 const std::optional<double>& force_arm, const py::object& positions)
       : python_(mechanism),
         mechanism_(built(mechanism)),
         tree_(mechanism_.tree()),
-        law_(to_task_control(mechanism_, described)),
-        parameters_(parameters.data(), parameters.data() + parameters.size()) {
-    if (static_cast<int>(parameters_.size()) != law_.parameters) throw std::length_error("tasks: wrong number of parameters");
+        read(read_tasks(mechanism, tasks, contacts, limits, actuated, effort_weights, force_arm, positions)),
+        numbers(read.parameters.all()),
+        parameters_(numbers.numbers.begin(), numbers.numbers.begin() + law_.parameters) {
     for (const Task& t : law_.task) rows_ += t.rows();
   }
+  TaskController(const TaskController&) = delete;
+  TaskController& operator=(const TaskController&) = delete;
 
   /// Return the efforts (nv,), or None if there is no solution; report() then contains the reason.
   py::object tau(double time, const py::object& q, const py::object& v) const {
@@ -215,8 +297,14 @@ class TaskController {
   py::handle python_;  // kept alive by the class
   const Mechanism& mechanism_;
   const Tree& tree_;
-  TaskControl law_;
-  std::vector<double> parameters_;
+
+ public:
+  const NamedTaskControl read;
+  const model::NumberArray numbers;
+
+ private:
+  const TaskControl& law_ = read.law;
+  std::vector<double> parameters_;  // of the first run
   int rows_ = 0;
 };
 
@@ -231,10 +319,45 @@ TaskControl to_task_control(const Mechanism& m, const py::dict& d) {
   return c;
 }
 
+py::dict described(const TaskControl& law) { return ControllerWriter::fields(law); }
+
+std::shared_ptr<const TaskControl> controller_of(const py::handle& object) {
+  return std::make_shared<const TaskControl>(object.cast<const TaskController&>().read.law);
+}
+
 void bind_control(py::module_& m) {
   py::class_<TaskController>(m, "TaskController")
-      .def(py::init<const py::object&, const py::dict&, const Numbers&>(), py::arg("mechanism"), py::arg("described"),
-           py::arg("parameters"), py::keep_alive<1, 2>())
+      .def(py::init<const py::object&, const py::list&, const py::list&, const py::object&, const std::vector<std::string>&,
+                    const py::object&, const std::optional<double>&, const py::object&>(),
+           py::arg("mechanism"), py::arg("tasks"), py::arg("contacts"), py::arg("limits"), py::arg("actuated"),
+           py::arg("effort_weights"), py::arg("force_arm"), py::arg("positions"), py::keep_alive<1, 2>())
+      .def_property_readonly("described", [](const TaskController& c) { return described(c.read.law); })
+      .def_property_readonly("names", [](const TaskController& c) { return c.read.names; })
+      .def_property_readonly("limits", [](const TaskController& c) { return c.read.limits; })
+      .def_property_readonly("warnings", [](const TaskController& c) { return c.read.warnings; })
+      .def_property_readonly("levels", [](const TaskController& c) { return c.read.levels; })
+      .def_property_readonly("sizes", [](const TaskController& c) { return c.read.sizes; })
+      .def_property_readonly("states", [](const TaskController& c) { return c.read.law.states; })
+      .def_property_readonly("call_size", [](const TaskController& c) { return c.read.law.call_numbers; })
+      .def_property_readonly("contact_rows",
+                             [](const TaskController& c) {
+                               std::vector<int> rows;
+                               for (const TaskContact& contact : c.read.law.contact) rows.push_back(contact.rows);
+                               return rows;
+                             })
+      .def_property_readonly(
+          "functions",
+          [](const TaskController& c) {
+            std::vector<std::pair<int, int>> all;
+            for (const NamedTaskControl::Function& f : c.read.functions) all.emplace_back(f.task, f.first);
+            return all;
+          },
+          "(task, index of its first value in the array of a call) of each target that is a function.")
+      .def_property_readonly("parameters",
+                             [](const TaskController& c) {
+                               const std::vector<py::ssize_t> shape(c.numbers.shape.begin(), c.numbers.shape.end());
+                               return py::array_t<double>(shape, c.numbers.numbers.data());
+                             })
       .def("tau", &TaskController::tau, py::arg("t"), py::arg("q"), py::arg("v"))
       .def("report", &TaskController::report, py::arg("t"), py::arg("q"), py::arg("v"), py::arg("call"), py::arg("z"))
       .def("time_one_state", &TaskController::time_one_state, py::arg("q"), py::arg("v"), py::arg("repeats"));

@@ -117,25 +117,31 @@ bool is_instance(const py::handle& x, PyObject* type) {
 }
 std::string text_of(const py::handle& x) { return from_text(py::repr(x)); }
 
-/// Convert a law of Python.
+/// Append the numbers of nested tuples.
+void append(const py::handle& h, std::vector<double>& to) {
+  if (PyFloat_Check(h.ptr()))
+    to.push_back(PyFloat_AS_DOUBLE(h.ptr()));
+  else
+    for (const py::handle item : h.cast<py::tuple>()) append(item, to);
+}
 Law law_of_python(const py::handle& h) {
-  Law law{h.attr("starts").cast<std::vector<double>>(), {}, {}};
-  for (const py::handle piece : h.attr("coefficients"))
-    for (const py::handle x : piece) law.coefficient.push_back(x.cast<double>());
-  for (const py::handle wave : h.attr("harmonics"))
-    for (const py::handle x : wave) law.harmonic.push_back(x.cast<double>());
+  Law law;
+  append(h.attr("starts"), law.start), append(h.attr("coefficients"), law.coefficient);
+  append(h.attr("harmonics"), law.harmonic);
   return law;
 }
 
-/// Convert an argument of an element. Its text in messages is that of the object, which must outlive it.
-Argument to_argument(const py::handle& h, const std::string& label, int depth = 0) {
+}  // namespace
+
+Argument to_argument(const py::handle& h, const std::string& label, int depth) {
   constexpr int deepest = 8;  // a list may contain itself
   const auto convert = [&]() -> Argument {
     if (h.is_none()) return {};
     if (PyBool_Check(h.ptr())) return h.ptr() == Py_True;
     if (PyUnicode_Check(h.ptr())) return from_text(h);
     if (!PyFloat_CheckExact(h.ptr()) && is_instance(h, bindings::from_python().Law)) return law_of_python(h);
-    if (PyDict_Check(h.ptr()) || PyObject_HasAttrString(h.ptr(), "items")) {
+    const auto has = [&](const char* attribute) { return PyObject_HasAttrString(h.ptr(), attribute) == 1; };
+    if (PyDict_Check(h.ptr()) || (has("items") && !has("__array__"))) {
       Argument::Named named;
       Argument::List pairs;
       const py::list items = h.attr("items")();
@@ -153,8 +159,7 @@ Argument to_argument(const py::handle& h, const std::string& label, int depth = 
       Argument all(std::move(*numbers));
       return PyList_Check(h.ptr()) || PyTuple_Check(h.ptr()) ? std::move(all).listed() : all;
     }
-    if (PyObject_HasAttrString(h.ptr(), "mask"))
-      throw py::type_error(label + " has masked entries, whose hidden values would be used; pass .filled(value)");
+    if (has("mask")) throw py::type_error(label + " has masked entries, whose hidden values would be used; pass .filled(value)");
     if (depth < deepest && PySequence_Check(h.ptr()) && !PyBytes_Check(h.ptr())) {
       Argument::List all;
       const auto items = py::reinterpret_steal<py::object>(PySequence_Fast(h.ptr(), ""));
@@ -166,6 +171,19 @@ Argument to_argument(const py::handle& h, const std::string& label, int depth = 
   };
   return convert().written([h] { return text_of(h); });
 }
+
+PythonModel::PythonModel(const py::object& mechanism, const py::object& positions)
+    : description_(mechanism.attr("_base").attr("description")),
+      positions_(positions),
+      model{{built_or_variants(mechanism), kernels()},
+            [this]() -> const Positions& {
+              if (!kept_positions_) kept_positions_ = positions_();
+              return positions_of(kept_positions_);
+            },
+            [this](int joint) -> const model::JointType& { return joint_type_of(description_, joint); },
+            rows_from_python(mechanism, built_or_variants(mechanism).tree())} {}
+
+namespace {
 
 /// Element of Python: (object, kind, name of its class, values of arguments that are not attributes).
 struct PythonElement {
@@ -203,7 +221,7 @@ struct PythonElement {
         for (const PythonElement& each : sorted(x)) inner.push_back(each.element(mechanism, kept));
         all.arguments.emplace_back(key, std::make_shared<const std::vector<Element>>(std::move(inner)));
       } else if (kind == "TaskControl" && key == "law") {
-        all.arguments.emplace_back(key, std::make_shared<const TaskControl>(to_task_control(mechanism, x.cast<py::dict>())));
+        all.arguments.emplace_back(key, controller_of(x));
       } else if (key == "scene") {
         const auto [shapes, pairs] = x.cast<std::pair<std::vector<py::tuple>, std::vector<DescribedPair>>>();
         all.arguments.emplace_back(key, std::make_shared<const Scene>(to_scene(shapes, pairs)));
@@ -244,7 +262,7 @@ struct TermWriter {
   py::object operator()(const char* key, const BodyFrame&) const { return from.value(key); }
   py::object operator()(const char* key, const std::vector<BodyFrame>&) const { return from.value(key); }
   py::object operator()(const char* key, const std::shared_ptr<const Scene>&) const { return from.value(key); }
-  py::object operator()(const char* key, const TaskControl* const&) const { return from.value(key); }
+  py::object operator()(const char*, const TaskControl* const& law) const { return described(*law); }
   py::object operator()(const char* key, const ForceElements* const& inner) const {
     return written(*inner, PythonElement::sorted(from.value(key)));
   }
@@ -269,22 +287,14 @@ py::tuple read_force_elements(const py::object& mechanism, const py::list& eleme
                               const py::object& start, const std::optional<std::vector<std::int64_t>>& rows, std::size_t runs,
                               bool rigid, const py::object& positions) {
   const Mechanism& m = built_or_variants(mechanism);
-  py::object kept_positions;
-  const py::object description = mechanism.attr("_base").attr("description");
-  const ElementModel model{{m, kernels()},
-                           [&]() -> const Positions& {
-                             if (!kept_positions) kept_positions = positions();
-                             return positions_of(kept_positions);
-                           },
-                           [&](int joint) -> const model::JointType& { return joint_type_of(description, joint); },
-                           rows_from_python(mechanism, m.tree())};
+  const PythonModel of(mechanism, positions);
   ElementRun run{std::move(effort_limits), {}, rows, runs, rigid};
   if (!start.is_none()) run.start = numbers_of(start);
   const std::vector<PythonElement> sorted = PythonElement::sorted(elements);
   py::list kept;
   std::vector<Element> all;
   for (const PythonElement& each : sorted) all.push_back(each.element(m, kept));
-  const ActingElements acting(model, all, run);
+  const ActingElements acting(of.model, all, run);
   py::dict names;
   for (const RunParameters::Name& name : acting.parameters().names())
     names[to_text(name.name)] = py::slice(py::int_(name.begin), py::int_(name.end), py::none());

@@ -21,6 +21,13 @@ using Numbers = Argument::Numbers;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
+inline const Argument* find_argument(const Argument::Named& named, const std::string& key) {
+  const auto at = std::find_if(named.begin(), named.end(), [&](const auto& each) { return each.first == key; });
+  return at == named.end() ? nullptr : &at->second;
+}
+/// Return the text of a name, or the text in messages of anything else.
+inline std::string text(const Argument& x) { return x.is<std::string>() ? *x.get<std::string>() : x.shown(); }
+
 // ---- numbers ---------------------------------------------------------------------------------------------------------
 
 inline bool all_of(const Numbers& x, bool (*sound)(double)) { return std::all_of(x.numbers.begin(), x.numbers.end(), sound); }

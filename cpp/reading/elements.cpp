@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
+#include <tuple>
 
 #include "../mobility/effective_inertia.hpp"
 #include "checks.hpp"
@@ -224,7 +226,7 @@ class Reader {
   Reader(const Context& context, const Element& element, ForceElementList& list)
       : of_(context), element_(element), list_(list), usual_(element_arguments(element.kind)) {
     for (const auto& [key, value] : element.arguments)
-      if (!find(usual_, key)) {
+      if (!find_argument(usual_, key)) {
         std::vector<std::string> names;
         for (const auto& each : usual_) names.push_back(each.first);
         throw ModelError(element.name + " has no argument '" + key + "'" + did_you_mean(key, std::move(names)));
@@ -247,25 +249,20 @@ class Reader {
   }
 
  private:
-  static const Argument* find(const Argument::Named& named, const std::string& key) {
-    const auto at = std::find_if(named.begin(), named.end(), [&](const auto& each) { return each.first == key; });
-    return at == named.end() ? nullptr : &at->second;
-  }
   /// Return an argument, or its default value; null if there is no such argument.
   const Argument* find(const std::string& key) const {
-    if (const Argument* value = find(derived_, key)) return value;
-    if (const Argument* value = find(element_.arguments, key)) return value;
-    return find(usual_, key);
+    if (const Argument* value = find_argument(derived_, key)) return value;
+    if (const Argument* value = find_argument(element_.arguments, key)) return value;
+    return find_argument(usual_, key);
   }
   const Argument& at(const std::string& key) const {
     const Argument* value = find(key);
-    if (!value || value == find(usual_, key) && value->is<Argument::Other>())
+    if (!value || (value == find_argument(usual_, key) && value->is<Argument::Other>()))
       throw ModelError(element_.name + " needs the argument '" + key + "'");
     return *value;
   }
   void derive(const std::string& key, Argument value) { derived_.emplace_back(key, std::move(value)); }
   std::string label(const std::string& key) const { return key + " of " + element_.name; }
-  static std::string text(const Argument& x) { return x.is<std::string>() ? *x.get<std::string>() : x.shown(); }
 
   const Numbers& checked(const std::string& key, Sign sign) const { return number(label(key), at(key), sign); }
   std::vector<int> velocity_of_joint() const { return {of_.velocity(at("joint"), at("index")).iv}; }
@@ -294,7 +291,7 @@ class Reader {
   }
   void read(const std::string& key, const Law*& x, Sign) const {
     const Argument& value = at(key);
-    const Argument* usual = find(usual_, key);
+    const Argument* usual = find_argument(usual_, key);
     x = value.is_none() && usual && usual->is_none() ? nullptr : law(key + " of '" + place_ + "'", value);
   }
   void read(const std::string& key, bool& x, Sign) const {
@@ -344,18 +341,22 @@ class Reader {
   const Law* law(const std::string& what, const Argument& value) const {
     const Numbers* numbers = value.get<Numbers>();
     if (!value.is<Argument::List>() && !(numbers && numbers->shape.size() == 1)) return list_.keep(to_law(what, value));
-    const Argument::List items = of_.parameters.for_rows(value.items());
-    if (items.empty()) refuse(what, "be a time function or number, or one for each run", value);
+    const Argument::List* list = value.get<Argument::List>();
+    const std::size_t count = list ? list->size() : numbers->numbers.size();
+    if (count == 0) refuse(what, "be a time function or number, or one for each run", value);
     Law all;
-    Numbers selected{{items.size()}, {}};
-    std::map<std::tuple<std::vector<double>, std::vector<double>, std::vector<double>>, double> numbered;
-    for (const Argument& item : items) {
-      Law one = to_law(what, item);
-      const auto [at, is_new] =
-          numbered.emplace(std::tuple(one.start, one.coefficient, one.harmonic), static_cast<double>(numbered.size()));
-      if (is_new) all.each.push_back(std::move(one));
+    Numbers selected{{0}, {}};
+    const auto before = [](const Law& a, const Law& b) {
+      return std::tie(a.start, a.coefficient, a.harmonic) < std::tie(b.start, b.coefficient, b.harmonic);
+    };
+    std::map<Law, double, decltype(before)> numbered(before);
+    for (const std::size_t row : of_.parameters.rows_of(count)) {
+      const auto [at, is_new] = numbered.emplace(to_law(what, list ? (*list)[row] : Argument(numbers->numbers[row])),
+                                                 static_cast<double>(all.each.size()));
+      if (is_new) all.each.push_back(at->first);
       selected.numbers.push_back(at->second);
     }
+    selected.shape[0] = selected.numbers.size();
     all.parameter_index = of_.parameters.add_selected(selected);
     return list_.keep(std::move(all));
   }
@@ -665,7 +666,7 @@ void Reader::prepare(SampleAndHold& e) {
   const Argument::Named* all = of.get<Argument::Named>();
   const Argument zero = 0.0;
   const auto quantity = [&](const char* name) -> const Argument& {
-    const Argument* step = all ? find(*all, name) : std::string(name) == "position" && !of.is_none() ? &of : nullptr;
+    const Argument* step = all ? find_argument(*all, name) : std::string(name) == "position" && !of.is_none() ? &of : nullptr;
     return step ? *step : zero;
   };
   e.position_step = steps("position", quantity("position")), e.velocity_step = steps("velocity", quantity("velocity"));
@@ -725,12 +726,6 @@ class Company {
 
 // ---- parameters ------------------------------------------------------------------------------------------------------
 
-template <class Item> std::vector<Item> RunParameters::selected(std::vector<Item> items) const {
-  std::vector<Item> all;
-  for (const std::int64_t row : *rows_) all.push_back(items[static_cast<std::size_t>(row)]);
-  return all;
-}
-
 namespace {
 [[noreturn]] void refuse_runs(std::size_t runs, std::size_t got) {
   throw ShapeError("values that differ from run to run must have one item for each of the " + std::to_string(runs) +
@@ -738,16 +733,21 @@ namespace {
 }
 }  // namespace
 
-Argument::List RunParameters::for_rows(Argument::List items) const {
-  if (!rows_ || items.size() == 1) return items;
-  if (items.size() != runs_) refuse_runs(runs_, items.size());
-  return selected(std::move(items));
+std::vector<std::size_t> RunParameters::rows_of(std::size_t items) const {
+  std::vector<std::size_t> all(rows_ && items != 1 ? rows_->size() : items);
+  if (rows_ && items != 1) {
+    if (items != runs_) refuse_runs(runs_, items);
+    std::copy(rows_->begin(), rows_->end(), all.begin());
+  } else {
+    std::iota(all.begin(), all.end(), std::size_t{0});
+  }
+  return all;
 }
 
 int RunParameters::add(const model::NumberArray& x, std::size_t axes) {
-  Column column{x.shape.size() > axes ? x.shape[0] : 0, axes ? x.shape.back() : 1, x.numbers};
-  if (rows_ && column.runs > 1) {
-    if (column.runs != runs_) refuse_runs(runs_, column.runs);
+  Column column{x.shape.size() > axes ? std::optional(x.shape[0]) : std::nullopt, axes ? x.shape.back() : 1, x.numbers};
+  if (rows_ && column.runs && *column.runs != 1) {
+    if (*column.runs != runs_) refuse_runs(runs_, *column.runs);
     std::vector<double> numbers;
     for (const std::int64_t row : *rows_) {
       const auto begin = x.numbers.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row) * column.size);
@@ -776,7 +776,7 @@ void RunParameters::name(std::string name, int begin) {
 model::NumberArray RunParameters::all() const {
   std::set<std::size_t> counts;
   for (const Column& column : columns_)
-    if (column.runs) counts.insert(column.runs);
+    if (column.runs) counts.insert(*column.runs);
   std::set<std::size_t> several = counts;
   several.erase(1);
   if (several.size() > 1) {
@@ -791,7 +791,7 @@ model::NumberArray RunParameters::all() const {
   std::size_t at = 0;
   for (const Column& column : columns_) {
     for (std::size_t i = 0; i < runs; ++i) {
-      const std::size_t row = column.runs > 1 ? i : 0;
+      const std::size_t row = column.runs.value_or(1) > 1 ? i : 0;
       std::copy_n(column.numbers.begin() + static_cast<std::ptrdiff_t>(row * column.size), column.size,
                   all.numbers.begin() + static_cast<std::ptrdiff_t>(i * width + at));
     }

@@ -53,8 +53,8 @@ class RunParameters {
   int add_selected(const model::NumberArray& indices);
   /// Name the numbers from an index to the end; a number is appended to a name that exists.
   void name(std::string name, int begin);
-  /// Return an argument that is a sequence with an item for each run; only the items of this mechanism's runs.
-  Argument::List for_rows(Argument::List items) const;
+  /// Return the indices of the items of this mechanism's runs in a sequence with an item for each run, or a single item.
+  std::vector<std::size_t> rows_of(std::size_t items) const;
 
   int width() const { return width_; }
   const std::vector<Name>& names() const { return names_; }
@@ -63,10 +63,10 @@ class RunParameters {
 
  private:
   struct Column {
-    std::size_t runs, size;  // runs: 0 without an axis of runs
+    std::optional<std::size_t> runs;  // none without an axis of runs
+    std::size_t size;
     std::vector<double> numbers;
   };
-  template <class Item> std::vector<Item> selected(std::vector<Item> items) const;
 
   std::optional<std::vector<std::int64_t>> rows_;
   std::size_t runs_;

@@ -407,17 +407,18 @@ def test_options_of_positions(positions, question, option, value, tmp_path):
 # ---- force elements --------------------------------------------------------------------------------------------------
 
 
-def test_force_elements_by_names(examples, tmp_path):
+def test_force_elements_and_tasks_by_names(examples, tmp_path):
     """Runs, parameters and messages are those of Python."""
     control = sarrus.control
     robot = sarrus.mechanisms.four_bar()
-    robot.save(tmp_path / "robot.json")
-    done = subprocess.run(
-        [built(examples, "elements"), tmp_path / "robot.json"], capture_output=True, text=True, check=True, timeout=60
-    )
+    delta = sarrus.mechanisms.delta()
+    files = [tmp_path / "robot.json", tmp_path / "delta.json"]
+    robot.save(files[0]), delta.save(files[1])
+    done = subprocess.run([built(examples, "elements"), *files], capture_output=True, text=True, check=True, timeout=60)
     lines = [line.split(": ", 1) for line in done.stdout.splitlines()]
-    errors = [text for name, text in lines if name == "error"]
-    printed = {name: np.array(text.split(), float) for name, text in lines if name != "error"}
+    texts = {name: [text for each, text in lines if each == name] for name in ("error", "task", "wrong task")}
+    errors = texts["error"]
+    printed = {name: np.array(text.split(), float) for name, text in lines if name not in texts}
 
     target = sarrus.laws.harmonic(0.3, 3.0, offset=0.5)
     pid = control.PID("motor", 40.0, 10.0, 3.0, target, (-15.0, 15.0))
@@ -435,6 +436,22 @@ def test_force_elements_by_names(examples, tmp_path):
         # rounding of other instructions; a stop multiplies it
         assert_allclose(printed[name], expected, rtol=0.0, atol=1e-7, err_msg=name)
     assert abs(printed["controlled"] - printed["computed"]).max() > 0.1
+
+    home = np.concatenate([x for _, x in delta.description.home])
+    reach = control.FrameTask("platform", [0.1, 0.0, -0.6], stiffness=400.0)
+    law = control.TaskControl(delta, [reach, control.PostureTask(home, priority=1)], control.Limits(effort=60.0))
+    run = sarrus.simulate(delta, delta.assemble(), np.zeros(delta.nv), 1.0, law, method="rk4", limits="ignore")
+    assert_allclose(printed["tasks"], np.concatenate([run.q[-1], run.v[-1]]), rtol=0.0, atol=1e-7)
+    assert texts["task"] == ["FrameTask('platform')", "PostureTask"]
+    wrong_tasks = [
+        control.FrameTask("platfrm", [0.0, 0.0, 0.0]),
+        control.FrameTask("platform", [0.0, 0.0]),
+        control.JointTask("platform", 0.0),
+    ]
+    for task, message in zip(wrong_tasks, texts["wrong task"], strict=True):
+        with pytest.raises(sarrus.ModelError) as refused:
+            control.TaskControl(delta, task)
+        assert message == str(refused.value)
     assert printed["parameters"].reshape(3, -1)[:, 0].tolist() == [1.0, 2.0, 3.0]
 
     wrong = [

@@ -1,4 +1,4 @@
-// Force elements by the names of joints and frames: a run of a second with the mechanism of a file, and messages of wrong arguments.
+// Force elements and tasks by the names of joints and frames: runs of a second with the mechanisms of two files, and messages of wrong arguments.
 // tests/core/test_core_alone.py compares the output with Python's.
 #include <cstdio>
 
@@ -46,6 +46,7 @@ void print_error(const sarrus::Robot& robot, const Element& element) {
 }  // namespace
 
 int main(int, char** arguments) {
+  constexpr double target_height = -0.6;
   const sarrus::Robot robot = sarrus::load(arguments[1]);
   const sarrus::Law target = {{0.0}, {0.5}, {0.3, 3.0, 0.0}};
   const Element pid = {"PID",
@@ -62,6 +63,26 @@ int main(int, char** arguments) {
       {{"EndStop", {{"joint", "motor"}, {"limits", {-0.2, 0.3}}}}, {"FeedforwardEffort", {{"joint", "motor"}, {"law", 5.0}}}});
   simulate("computed", robot, {{"ComputedTorque", {{"targets", Argument::Named{{"motor", 1.0}}}}}});
   simulate("rubbing", robot, {{"LuGreFriction", {{"joint", "motor"}, {"sliding", 0.5}}}}, sarrus::Method::rosenbrock);
+
+  const sarrus::Robot delta = sarrus::load(arguments[2]);
+  sarrus::TaskArguments tasks;
+  tasks.tasks = {{"FrameTask", {{"frame", "platform"}, {"target", {0.1, 0.0, target_height}}, {"stiffness", 400.0}}},
+                 {"PostureTask", {{"targets", delta.home()}, {"priority", 1}}}};
+  tasks.limits = Argument::Named{{"effort", 60.0}};
+  const auto controller = delta.task_control(tasks);
+  for (const std::string& name : controller.names) std::printf("task: %s\n", name.c_str());
+  simulate("tasks", delta, {controller.element()});
+  for (const Element& wrong : std::vector<Element>{{"FrameTask", {{"frame", "platfrm"}, {"target", {0.0, 0.0, 0.0}}}},
+                                                   {"FrameTask", {{"frame", "platform"}, {"target", {0.0, 0.0}}}},
+                                                   {"JointTask", {{"joint", "platform"}, {"target", 0.0}}}}) {
+    tasks.tasks = {wrong};
+    try {
+      delta.task_control(tasks);
+      std::printf("wrong task: none\n");
+    } catch (const std::exception& error) {
+      std::printf("wrong task: %s\n", error.what());
+    }
+  }
 
   const auto runs = robot.force_elements({{"PID", {{"joint", "motor"}, {"proportional", {1.0, 2.0, 3.0}}}}});
   print("parameters", runs.numbers().numbers);

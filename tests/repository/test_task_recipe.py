@@ -43,11 +43,11 @@ def test_a_task_that_was_added_works(tmp_path):
 
 
 def test_no_file_but_its_own_knows_a_task():
-    """All other C++ files visit the set of tasks."""
+    """All other C++ files visit the set of tasks, except cpp/reading, for arguments that are not fields."""
     tasks = ROOT / "cpp" / "control" / "tasks"
     names = {name for f in tasks.glob("*.hpp") for name in re.findall(r'name = "(\w+)"', f.read_text())}
     assert len(names) == 7
     for file in (ROOT / "cpp").rglob("*.[ch]pp"):
-        if file.parent != tasks:
+        if file.parent not in (tasks, ROOT / "cpp" / "reading"):
             code = re.sub(r"//.*", "", file.read_text())
             assert not {n for n in names if re.search(rf"\b{n}\b", code)}, file

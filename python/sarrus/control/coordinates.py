@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
 
-from ..description.joints import JointType
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import ModelError
 
@@ -25,12 +24,6 @@ def coordinate(mechanism: LoopFunctions, name: str, index: int, label: str) -> t
     return joint._all_q.start + k, joint._all_v.start + k
 
 
-def joint_targets(value: Any, count: int) -> list[Any]:
-    """Return the targets of a joint's coordinates; for a single coordinate, a longer sequence has a target for each run."""
-    several = isinstance(value, (tuple, list)) and (count != 1 or len(value) == 1)
-    return list(value) if several else [value]
-
-
 def loses_turns(mechanism: LoopFunctions, name: str, index: int) -> bool:
     """Return True if a coordinate is an angle of a loop joint whose full revolutions are unknown from the poses of its bodies.
 
@@ -39,11 +32,6 @@ def loses_turns(mechanism: LoopFunctions, name: str, index: int) -> bool:
     joint = mechanism.joint(name)
     returns = joint.type.whole_turns_return or getattr(joint.type, "pitch", None) == 0.0
     return bool(joint.closes_loop and returns and joint.type.coordinates[index][1] == "rad")
-
-
-def turning(kind: JointType) -> list[bool]:
-    """Return True for each angular velocity of a joint."""
-    return [unit.startswith("rad") for _, unit in kind.velocities]
 
 
 def checked_index(name: str, count: int, index: Any, label: str) -> int:

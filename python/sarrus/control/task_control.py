@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
-from .._arrays import Array, checked_number, checked_truth, real_array
+from .._arrays import Array, checked_number, checked_truth
 from ..analysis.actuation.efforts import motors_of
+from ..analysis.assembly.closing import positions
 from ..dynamics.loop_operations import LoopFunctions
-from ..errors import ModelError, ModelWarning, NotRealizableError, ShapeError, StateError
+from ..errors import ModelError, ModelWarning, NotRealizableError, StateError, warn_of_model
 from ..mechanism import Mechanism, checked_mechanism
 from .element import Element, Run
-from .limit_terms import all_contact_terms, cone_names, motion_terms, motor_terms
-from .task_terms import Numbers, TaskTerms, pose_numbers, task_name
+from .target_functions import pose_numbers
 from .tasks import Limits, PointContact, SurfaceContact, Task, as_contact
 
 __all__ = ["TaskControl", "TaskSolution"]
@@ -40,7 +40,8 @@ def refusal(law: TaskControl, report: dict[str, Any]) -> str | None:
     if status == _core.Status.OFF_LOOPS:
         return "the state violates the loop constraints: project it by project_configuration() and project_velocity()"
     if status == _core.Status.INCONSISTENT_CONSTRAINTS:
-        hard = [] if report["conflict"] == CONTACTS else [task_name(task) for task in law.tasks if task.hard]
+        named = zip(law._core.names, law.tasks, strict=True)
+        hard = [] if report["conflict"] == CONTACTS else [name for name, task in named if task.hard]
         return subject + _contradiction(hard, [f"the contact of '{contact.frame}'" for contact in law.contacts])
     if status == _core.Status.NO_ANSWER:
         return (
@@ -66,7 +67,7 @@ def _contradiction(hard: list[str], contacts: list[str]) -> str:
 
 def conflict(law: TaskControl, report: dict[str, Any]) -> str | None:
     """Return a message about limits or hard tasks that had to be violated; None if there are none."""
-    names, active = law._limit_names, report["active"]
+    names, active = law._core.limits, report["active"]
     missed = ", ".join(n for n, a in zip(names, active, strict=False) if abs(a) > 1)
     return {
         0: None,
@@ -108,7 +109,7 @@ class TaskSolution:
 
     @classmethod
     def _of(cls, law: TaskControl, report: dict[str, Any]) -> TaskSolution:
-        robot, names = law.robot, [task_name(task) for task in law.tasks]
+        robot, core = law.robot, law._core
         if (failure := refusal(law, report)) is not None:
             raise StateError(failure)
         x, k, efforts = report["x"], 0, {}
@@ -117,19 +118,19 @@ class TaskSolution:
             efforts[name] = float(x[k]) if n == 1 else x[k : k + n]
             k += n
         forces = {}
-        for contact in law._core_terms["contacts"]:
-            forces[contact["frame"]] = x[k : k + contact["rows"]]
-            k += contact["rows"]
-        order = sorted(range(len(law.tasks)), key=lambda i: (law._terms.levels[i], i))
-        sizes = [law._terms.sizes[i] for i in order]
+        for contact, rows in zip(law.contacts, core.contact_rows, strict=True):
+            forces[contact.frame] = x[k : k + rows]
+            k += rows
+        order = sorted(range(len(law.tasks)), key=lambda i: (core.levels[i], i))
+        sizes = [core.sizes[i] for i in order]
         split = np.cumsum([0, *sizes])
-        rows = {i: slice(split[j], split[j + 1]) for j, i in enumerate(order)}
+        of_task = {i: slice(split[j], split[j + 1]) for j, i in enumerate(order)}
         active = report["active"]
-        missed = tuple(n for n, a in zip(law._limit_names, active, strict=False) if abs(a) > 1)
+        missed = tuple(n for n, a in zip(core.limits, active, strict=False) if abs(a) > 1)
         return cls(
             report["tau"], efforts, report["acceleration"], forces,
-            tuple(report["error"][rows[i]] for i in range(len(law.tasks))), tuple(report["missed"][rows[i]] for i in range(len(law.tasks))),
-            tuple(n for n, a in zip(law._limit_names, active, strict=False) if a), missed, float(report["damping"]), conflict(law, report) or "solved", tuple(names),
+            tuple(report["error"][of_task[i]] for i in range(len(law.tasks))), tuple(report["missed"][of_task[i]] for i in range(len(law.tasks))),
+            tuple(n for n, a in zip(core.limits, active, strict=False) if a), missed, float(report["damping"]), conflict(law, report) or "solved", tuple(core.names),
         )  # fmt: skip
 
     def __str__(self) -> str:
@@ -243,40 +244,23 @@ class TaskControl(Element):
             raise TypeError(f"limits of TaskControl must be control.Limits(...) or None; got {limits!r}")
         self.limits = limits
         self.actuated = motors_of(robot, actuated)
-        self._motors = [iv for name in self.actuated for iv in range(*robot.joint(name)._all_v.indices(10**9))]
-        if not self._motors:
-            raise ModelError(
-                "TaskControl needs motors, but no joint is actuated: pass their names as actuated=, or mark joints as actuated"
-            )
-        if force_arm is None:
-            force_arm = robot._length / 30.0
-        self._weighs: tuple[Any, float] = effort_weights, checked_number("force_arm", force_arm)
-        self._core_terms, self._limit_names = self._describe(*self._weighs)
-        row = self.parameters
-        self._core = _core.TaskController(robot, self._core_terms, row if row.ndim == 1 else row[0])
-        self._none = np.zeros(self._terms.states)
-
-    def _describe(self, effort_weights: ArrayLike, force_arm: float) -> tuple[dict[str, Any], list[str]]:
-        """Return the core's input for the controller, and the names of its limits."""
-        robot = self.robot
-        contacts = all_contact_terms(robot, self.contacts)
-        terms = self._terms = TaskTerms(robot, self.tasks, self.contacts, len(self._motors))
-        weights = real_array("effort_weights", effort_weights)
-        if weights.shape not in ((), (len(self._motors),)):
-            raise ShapeError(
-                f"effort_weights must be a number, or ({len(self._motors)},) for the motors; got {weights.shape}"
-            )
-        weights = np.broadcast_to(weights, (len(self._motors),))
-        if not (np.isfinite(weights) & (weights > 0.0)).all():
-            raise ModelError(f"effort_weights must be positive; got {effort_weights!r}")
-        motors, names = motor_terms(robot, self.limits, self.actuated, weights)
-        motion, motion_names = motion_terms(robot, self.limits)
-        horizon = checked_number("horizon of Limits", 0.01 if self.limits is None else self.limits.horizon)
-        return {
-            "motors": motors, "tasks": terms.descriptors, "contacts": contacts, "motion": motion, "horizon": horizon,
-            "limited": self.limits is not None, "force_arm": force_arm, "levels": terms.depth, "parameters": len(terms.columns),
-            "call_numbers": terms.call_size, "states": terms.states,
-        }, [*names, *motion_names, *(name for contact in self.contacts for name in cone_names(contact))]  # fmt: skip
+        self._weighs: tuple[Any, float | None] = (
+            effort_weights, None if force_arm is None else checked_number("force_arm", force_arm),
+        )  # fmt: skip
+        for task in self.tasks:
+            if not getattr(task, "_kind", ""):
+                raise TypeError(f"tasks must be tasks of sarrus.control, such as FrameTask; got {task!r}")
+            if not isinstance(task.hard, (bool, np.bool_)):
+                raise TypeError(f"hard of {type(task).__name__} must be True or False; got {task.hard!r}")
+        described = [(task._kind, type(task).__name__, vars(task) | task._arguments(robot)) for task in self.tasks]
+        touching = [(contact._kind, type(contact).__name__, vars(contact)) for contact in self.contacts]
+        self._core = _core.TaskController(
+            robot, described, touching, None if limits is None else vars(limits), self.actuated, *self._weighs,
+            lambda: positions(robot),
+        )  # fmt: skip
+        for sentence in self._core.warnings:
+            warn_of_model(sentence)
+        self._functions, self._none = self._core.functions, np.zeros(self._core.states)
 
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
         if mechanism._base is not mechanism:
@@ -288,7 +272,7 @@ class TaskControl(Element):
                 f"this TaskControl was made for the mechanism '{self.robot.name}'; to use it with '{mechanism.name}', "
                 "pass the function lambda t, q, v: law(t, q, v)"
             )
-        return {"law": self._core_terms, "numbers": self.parameters}
+        return {"law": self._core, "numbers": self.parameters}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the data for copies and pickles: the arguments of the constructor."""
@@ -313,7 +297,7 @@ class TaskControl(Element):
             Limits conflict with hard tasks.
         """
         tau = None
-        if not self._terms.functions:
+        if not self._functions:
             with suppress(TypeError):  # for invalid types solve() raises the error
                 tau = self._core.tau(t, q, v)
         if tau is not None:
@@ -330,9 +314,10 @@ class TaskControl(Element):
         check : True raises NotRealizableError if limits conflict with hard tasks
         """
         check, t = checked_truth("check", check), checked_number("t", t, "", finite=False)
-        poses = np.zeros(self._terms.call_size)
-        for start, function, label in self._terms.functions:
-            poses[start : start + 24] = pose_numbers(function, t, label)
+        poses = np.zeros(self._core.call_size)
+        for task, start in self._functions:
+            target: Any = self.tasks[task]
+            poses[start : start + 24] = pose_numbers(target.target, t, f"target of {self._core.names[task]}")
         solution = TaskSolution._of(self, self._core.report(t, q, v, poses, self._none))
         if check and solution.status != "solved":
             raise NotRealizableError(f"the tasks cannot be realised within the limits: {solution.status}")
@@ -340,30 +325,22 @@ class TaskControl(Element):
 
     def _refusal(self, t: float, q: Array, v: Array) -> str | None:
         """Return the message about conflicting tasks, contacts and limits in this state, in which a simulation failed; None without conflict."""
-        report = self._core.report(t, q, v, np.zeros(self._terms.call_size), self._none)
+        report = self._core.report(t, q, v, np.zeros(self._core.call_size), self._none)
         return None if report["status"] in STATES_AT_FAULT else refusal(self, report) or conflict(self, report)
 
     @property
     def native(self) -> bool:
         """True if the controller runs in C++ during a simulation, because no target is a Python function."""
-        return not self._terms.functions
+        return not self._functions
 
     @property
-    def parameters(self) -> Numbers:
+    def parameters(self) -> Array:
         """Row (parameters,), or rows (runs, parameters) if a parameter differs between runs."""
-        try:
-            return np.ascontiguousarray(np.stack(np.broadcast_arrays(*self._terms.columns), axis=-1))
-        except ValueError:
-            sizes = sorted({x.shape for x in self._terms.columns if x.ndim})
-            raise ShapeError(
-                f"parameters that differ from run to run must have the same number of runs; got shapes {sizes}"
-            ) from None
+        return self._core.parameters
 
     def __repr__(self) -> str:
-        listed = ", ".join(task_name(task) for task in self.tasks)
-        return (
-            f"<TaskControl of '{self.robot.name}': {listed}; {len(self._motors)} motors, {len(self.contacts)} contacts>"
-        )
+        listed, motors = ", ".join(self._core.names), sum(self.robot.joint(name).type.nv for name in self.actuated)
+        return f"<TaskControl of '{self.robot.name}': {listed}; {motors} motors, {len(self.contacts)} contacts>"
 
 
 def _reconstructed(

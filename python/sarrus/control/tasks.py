@@ -14,16 +14,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arrays import checked_number, real_array
+from .._arrays import checked_number
 from ..description.contacts import MOMENTS
-from ..errors import ModelError, ShapeError, warn_of_model
+from ..errors import ModelError, warn_of_model
 from ..laws import Law
 from ..mechanism import Mechanism
-from .coordinates import joint_targets
 from .element import Element
 from .path import Path
-from .shared_rows import warn_of_shared_rows
-from .task_terms import KINDS, TargetAxes, TaskTerms, components_of, matrix_of_rows, task_name
 
 __all__ = [
     "CenterOfMassTask",
@@ -39,6 +36,7 @@ __all__ = [
     "SurfaceContact",
 ]
 
+TargetAxes = Literal["world", "target"]
 Gain = float | ArrayLike
 Damping = Gain | Literal["critical"]
 FrameTarget = ArrayLike | Sequence[Law | Gain | Sequence[Law | float]] | Callable[[float], Any]
@@ -58,21 +56,15 @@ class Task:
     weight: Gain = 1.0
     hard: bool = False
     priority: int = 0
-    _kind: ClassVar[str] = ""  # name of the kind in the core; "" for the name of the class or of a base class
+    _kind: ClassVar[str] = ""  # name of the kind in the core
 
     def __init_subclass__(cls) -> None:
-        if cls.__name__ in KINDS:
+        if cls.__module__ == __name__:
             cls._kind = cls.__name__
 
-    def _kind_of(self, terms: TaskTerms) -> str:
-        return self._kind
-
-    def _rows(self, terms: TaskTerms) -> int:
-        return 1
-
-    def _values(self, terms: TaskTerms) -> dict[str, Any]:
-        """Return values of the core's fields that are not attributes."""
-        return {}
+    def _arguments(self, robot: Mechanism) -> dict[str, Any]:
+        """Return arguments of the core that replace attributes."""
+        return {"hard": bool(self.hard)}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -89,36 +81,8 @@ class Following(Task):
     damping: Damping = "critical"
 
 
-class _OfComponents(Task):
-    """Task with a row for each of its components."""
-
-    def _rows(self, terms: TaskTerms) -> int:
-        return len(components_of(self))
-
-
-class _Centroidal(_OfComponents):
-    """Task of the centre of mass or the momentum of the mechanism."""
-
-    def _values(self, terms: TaskTerms) -> dict[str, Any]:
-        if not terms.robot.mass > 0.0:
-            raise ModelError(f"{task_name(self)} needs a mechanism with mass; got zero mass")
-        return {}
-
-
-class _OfPose(_OfComponents):
-    """Task of a frame's pose relative to a frame of reference."""
-
-    frame: str
-
-    def _values(self, terms: TaskTerms) -> dict[str, Any]:
-        reference = getattr(self, "reference", "ground")
-        if self.frame == reference:
-            raise ModelError(f"{task_name(self)}: frame and reference are both '{reference}'; they must differ")
-        return {"reference": reference}
-
-
 @dataclass(frozen=True, eq=False)
-class FrameTask(Following, _OfPose):
+class FrameTask(Following):
     """Task of a frame's pose in the world, or of some of its components.
 
     Attributes
@@ -147,7 +111,7 @@ class FrameTask(Following, _OfPose):
 
 
 @dataclass(frozen=True, eq=False)
-class RelativeTask(Following, _OfPose):
+class RelativeTask(Following):
     """Task of a frame's pose relative to another frame, in the axes of this reference frame.
 
     Attributes
@@ -161,11 +125,10 @@ class RelativeTask(Following, _OfPose):
     target: FrameTarget
     components: str | None = None
     axes: TargetAxes = field(default="world", kw_only=True)
-    _kind = "FrameTask"
 
 
 @dataclass(frozen=True, eq=False)
-class ImpedanceTask(_OfPose):
+class ImpedanceTask(Task):
     """Impedance of a frame, as for a mass with spring and damper: inertia (a_t - a) + damping (v_t - v) + stiffness e + wrench = 0.
 
     a_t and v_t are the acceleration and velocity of the target, and e is the error of the pose.
@@ -192,38 +155,9 @@ class ImpedanceTask(_OfPose):
     components: str | None = None
     axes: TargetAxes = field(default="world", kw_only=True)
 
-    def _values(self, terms: TaskTerms) -> dict[str, Any]:
-        label = f"inertia of {task_name(self)}"
-        inertia = matrix_of_rows(terms, self.inertia, label)
-        if not np.linalg.eigvalsh(inertia).min() > 0.0:
-            raise ModelError(f"{label} must be positive definite; got {self.inertia!r}")
-        return super()._values(terms) | {"mobility": np.linalg.inv(inertia)}
-
-
-class _OfJoints(Following):
-    """Task of coordinates of joints."""
-
-    _kind = "JointsTask"
-
-    def _followed(self, robot: Mechanism) -> list[tuple[str, int, Any]]:
-        """Return joint, index and target of each coordinate."""
-        raise NotImplementedError
-
-    def _rows(self, terms: TaskTerms) -> int:
-        return len(self._followed(terms.robot))
-
-    def _values(self, terms: TaskTerms) -> dict[str, Any]:
-        followed = self._followed(terms.robot)
-        if not followed:
-            raise ModelError(f"{task_name(self)} has no targets; expected at least one joint")
-        return {
-            "coordinates": [(name, index) for name, index, _ in followed],
-            "target": [target for *_, target in followed],
-        }
-
 
 @dataclass(frozen=True, eq=False)
-class JointTask(_OfJoints):
+class JointTask(Following):
     """Task of one coordinate of a tree joint or a loop joint.
 
     Attributes
@@ -237,12 +171,9 @@ class JointTask(_OfJoints):
     target: Law | Gain | Sequence[Law | float]
     index: int = 0
 
-    def _followed(self, robot: Mechanism) -> list[tuple[str, int, Any]]:
-        return [(self.joint, self.index, self.target)]
-
 
 @dataclass(frozen=True, eq=False)
-class PostureTask(_OfJoints):
+class PostureTask(Following):
     """Task of many joint coordinates.
 
     Attributes
@@ -255,32 +186,19 @@ class PostureTask(_OfJoints):
 
     targets: Any
 
-    def _followed(self, robot: Mechanism) -> list[tuple[str, int, Any]]:
-        if isinstance(self.targets, Mapping):
-            followed = []
-            for name, target in self.targets.items():
-                n = robot.joint(name).type.nv
-                several = joint_targets(target, n)
-                if len(several) != n:
-                    raise ShapeError(f"joint '{name}' has {n} coordinates; got {len(several)} targets of PostureTask")
-                followed += [(name, k, x) for k, x in enumerate(several)]
-            return followed
+    def _arguments(self, robot: Mechanism) -> dict[str, Any]:
+        if not isinstance(self.targets, Path):
+            return super()._arguments(robot)
         # tree joints whose velocities are the rates of their coordinates
         types = {name: robot.joint(name).type for name in robot.joints}
         joints = [name for name, kind in types.items() if kind.nv and not kind.quaternion and all(kind.rates)]
-        every = [(name, k) for name in joints for k in range(types[name].nv)]
-        if isinstance(self.targets, Path):
-            return [(name, k, self.targets.law(name, k)) for name, k in every]
-        q = real_array("targets of PostureTask", self.targets)
-        if q.shape[-1:] != (robot.nq,):
-            raise ShapeError(
-                f"targets of PostureTask must be a mapping, a path, or q ({robot.nq},); got shape {q.shape}"
-            )
-        return [(name, k, q[..., robot.joint(name).q_slice.start + k]) for name, k in every]
+        return super()._arguments(robot) | {
+            "targets": {name: [self.targets.law(name, k) for k in range(types[name].nv)] for name in joints}
+        }
 
 
 @dataclass(frozen=True, eq=False)
-class CenterOfMassTask(Following, _Centroidal):
+class CenterOfMassTask(Following):
     """Task of the centre of mass.
 
     Attributes
@@ -293,14 +211,9 @@ class CenterOfMassTask(Following, _Centroidal):
     target: Sequence[Law | Gain | Sequence[Law | float]]
     components: str = "tx ty tz"
 
-    def _values(self, terms: TaskTerms) -> dict[str, Any]:
-        if min(components_of(self)) < 3:
-            raise ModelError(f"components of CenterOfMassTask must be from 'tx ty tz'; got {self.components!r}")
-        return super()._values(terms)
-
 
 @dataclass(frozen=True, eq=False)
-class MomentumTask(_Centroidal):
+class MomentumTask(Task):
     """Task of the momentum h about the centre of mass, in world axes; its desired rate is h_d' + gain (h_d - h), with the target h_d.
 
     Attributes
@@ -340,46 +253,6 @@ class ForceTask(Task):
     rows: Sequence[int] | None = None
     integral: Gain = 0.0
 
-    _kind = "MultiplierTask"
-
-    def _kind_of(self, terms: TaskTerms) -> str:
-        return "ContactForceTask" if self.on in terms.contact_unknowns else self._kind
-
-    def _rows(self, terms: TaskTerms) -> int:
-        return len(self._numbers(terms))
-
-    def _numbers(self, terms: TaskTerms) -> list[int]:
-        """Return the indices of the rows: in all constraint rows for a constraint, in the unknowns for a contact."""
-        indices = terms.contact_unknowns.get(self.on)
-        if indices is None:
-            place = terms.robot.constraint(self.on).rows
-            indices = range(place.start, place.stop)
-        rows: list[Any] = list(range(len(indices)) if self.rows is None else self.rows)
-        if not rows or any(isinstance(r, bool) or not isinstance(r, int) or not 0 <= r < len(indices) for r in rows):
-            raise ModelError(f"rows of {task_name(self)} must be indices below {len(indices)}; got {self.rows!r}")
-        return [indices[r] for r in rows]
-
-    def _values(self, terms: TaskTerms) -> dict[str, Any]:
-        numbers, name = self._numbers(terms), task_name(self)
-        targets = list(self.target) if isinstance(self.target, (list, tuple)) else [self.target] * len(numbers)
-        if len(targets) != len(numbers):
-            raise ShapeError(
-                f"target of {name} must be a number or time function, or {len(numbers)} of these; got {self.target!r}"
-            )
-        integrates = bool(np.any(real_array(f"integral of {name}", self.integral)))
-        if self.on in terms.contact_unknowns:
-            if integrates:
-                raise ModelError(
-                    f"integral of {name} must be 0 for a contact, because the controller chooses its force; got {self.integral!r}"
-                )
-            return {"target": targets, "unknowns": numbers}
-        warn_of_shared_rows(terms.robot, self.on, numbers, name)
-        return {
-            "target": targets,
-            "rows": numbers,
-            "state": terms.new_states(len(numbers)) if integrates else -1,
-        }
-
 
 @dataclass(frozen=True, eq=False)
 class PointContact:
@@ -412,11 +285,7 @@ class PointContact:
     radius: float = 0.0
     within: float | None = None
     torsion: float = 0.0
-
-    @property
-    def _rows(self) -> int:
-        """Number of components of the force."""
-        return 1 if not self.friction > 0.0 else 4 if self.torsion > 0.0 else 3
+    _kind: ClassVar[str] = "PointContact"
 
 
 @dataclass(frozen=True, eq=False)
@@ -439,7 +308,7 @@ class SurfaceContact:
     torsion: float | None = None
     damping: float = 20.0
     stands: Law | None = None
-    _rows: ClassVar[int] = 6
+    _kind: ClassVar[str] = "SurfaceContact"
 
 
 def as_contact(contact: Any) -> PointContact | SurfaceContact:

@@ -15,7 +15,6 @@ from .. import _core, _recording
 from .._arrays import Array, ArrayLike, checked_count, checked_names, checked_number, checked_text, real_array
 from ..analysis.scaling import ScaledLoops
 from ..control import TaskControl
-from ..control.task_terms import KINDS
 from ..dynamics.options import ExpressedIn
 from ..errors import ModelError, SarrusError, ShapeError, check_choice, check_name, raise_no_such_name
 from ..mechanism import Mechanism
@@ -387,6 +386,7 @@ class Recorder:
 
 # ---- task control ----------------------------------------------------------------------------------------------------
 
+KINDS: dict[str, tuple[tuple[str, str], ...]] = _core.task_table()  # (key, sort) of the fields of each kind
 RATES = ("", "_velocity", "_acceleration")  # suffixes of the names of a target's three inputs
 # kind of task -> number of its inputs, if this is not three (value, rate, acceleration); the target of a MultiplierTask, for example, has only a
 # value
@@ -401,18 +401,19 @@ def recorded_tasks(r: Recorder, law: TaskControl) -> Mapping[str, Numbers]:
     """
     _check(r, law)
     q, v, inputs = r.q, r.v, _Inputs(r, law)
-    order = sorted(range(len(law.tasks)), key=law._terms.levels.__getitem__)
-    tasks = [inputs.described(law.tasks[i], d) for i, d in zip(order, law._core_terms["tasks"], strict=True)]
+    core, terms = law._core, law._core.described
+    order = sorted(range(len(law.tasks)), key=core.levels.__getitem__)
+    tasks = [inputs.described(law.tasks[i], d) for i, d in zip(order, terms["tasks"], strict=True)]
     sizes = {"parameters": len(inputs.parameters), "call_numbers": len(inputs.call)}
-    described = _core.TaskDescription(r.robot, {**law._core_terms, **sizes, "tasks": tasks})
+    described = _core.TaskDescription(r.robot, {**terms, **sizes, "tasks": tasks})
     timed = inputs.laws or r._recording.driven
-    states = law._terms.states
+    states = core.states
     z = r.input("z", np.zeros((len(r._configurations), states))) if states else []
     arguments = (inputs.parameters, inputs.call, r.time if timed else [0.0], q, v, z)
     results, status = r._recording.tasks(described, *map(r._flat, arguments))
     r.status = status if r.status is None else r.status.larger(status)
     efforts, acceleration, errors, missed, z_dot = (np.array(x, dtype=object) for x in results)
-    rows = np.split(np.arange(len(errors)), np.cumsum([law._terms.sizes[i] for i in order])[:-1])
+    rows = np.split(np.arange(len(errors)), np.cumsum([core.sizes[i] for i in order])[:-1])
     permutation = np.concatenate([rows[order.index(i)] for i in range(len(order))])
     named = {
         "efforts": efforts,
@@ -491,7 +492,7 @@ class _Inputs:
             self.laws = True
             return described
         robot, q = self.r.robot, np.roll(self.r._configurations, 1, axis=0)
-        X = np.linalg.solve(robot.pose(q, fields["reference"]), robot.pose(q, task.frame))
+        X = np.linalg.solve(robot.pose(q, getattr(task, "reference", "ground")), robot.pose(q, task.frame))
         turns = min(fields["components"]) < 3 or fields["axes"]
         n, values = (6, X.reshape(-1, 16)) if turns else (3, X[:, :3, 3])
         target, V, A = (

@@ -1,7 +1,5 @@
 """TaskControl for users: printed form, errors, simulations, and functions as targets."""
 
-import copy
-
 import numpy as np
 import pytest
 
@@ -79,11 +77,11 @@ def test_wrong_tasks_have_errors_of_their_own(arm, make, message):
 )
 def test_the_core_refuses_what_no_kind_has(arm, change, message):
     law = control.TaskControl(arm, control.FrameTask("tip", [0.5, 0.0, 0.5]))
-    described = copy.deepcopy(law._core_terms)
-    _core.TaskController(arm, described, law.parameters)
+    described = law._core.described
+    _core.TaskDescription(arm, described)
     change(described["tasks"][0])
     with pytest.raises(ValueError, match=message):
-        _core.TaskController(arm, described, law.parameters)
+        _core.TaskDescription(arm, described)
 
 
 def test_a_class_of_ones_own_is_the_task_that_it_derives_from(arm):

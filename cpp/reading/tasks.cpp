@@ -1,0 +1,944 @@
+#include "tasks.hpp"
+
+#include <Eigen/Cholesky>
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <type_traits>
+
+#include "../control/quadratic_programme.hpp"
+#include "../joints/visit.hpp"
+#include "../mobility/linear_algebra.hpp"
+#include "../spatial/conversions.hpp"
+#include "checks.hpp"
+
+namespace sarrus {
+namespace {
+
+using namespace reading;
+
+const char* const component_names[] = {"rx", "ry", "rz", "tx", "ty", "tz"};
+
+/// Return real numbers of any shape.
+Numbers real_numbers(const std::string& label, const Argument& value) {
+  if (const bool* truth = value.get<bool>()) return {{}, {*truth ? 1.0 : 0.0}};
+  const Numbers* x = value.get<Numbers>();
+  if (!x) throw ShapeError(label + " must be an array of real numbers; got " + value.shown());
+  return *x;
+}
+
+/// Return a finite number that is not negative.
+double not_negative(const std::string& label, const Argument& value) {
+  const double x = constant(label, value);
+  if (x < 0.0) refuse(label, "not be negative", value);
+  return x;
+}
+
+/// Call visit(kind) for each kind of task, with default values.
+template <int I = 0, class Visit> void each_task(Visit&& visit) {
+  if constexpr (I < std::variant_size_v<AnyTask>) visit(std::variant_alternative_t<I, AnyTask>()), each_task<I + 1>(visit);
+}
+
+// ---- configurations in which constraints are independent -------------------------------------------------------------
+
+/// Return the home configuration and a nearby one, because home may be a singular position; nothing if the loops do not close.
+std::vector<Vector> two_places(const ElementModel& model) {
+  const PositionModel& positions = model.positions().model();
+  const StateFunctions functions(positions.mechanism, positions.kernels);
+  const int nv = functions.tree().nv;
+  try {
+    const Vector home = model.positions().assemble().q;
+    const ScaledLoops loops(functions, home.data(), {}, positions.rows);
+    const Matrix motions = null_space(loops.jacobian(home.data()), tolerances::negligible);
+    constexpr double aside = 0.1;  // [rad, mean body sizes]
+    const Vector step = motions * (motions.transpose() * RandomNumbers().normal(nv, 1));
+    const ScaledLoops::Walk walk = loops.walk(home.data(), aside * step.transpose());
+    if (!(walk.open(0) <= tolerances::closed)) return {};
+    return {home, walk.ends.row(0).transpose()};
+  } catch (const AssemblyError&) {
+    return {};
+  }
+}
+
+/// Return the rows of a constraint, among `rows`, that are redundant in two configurations.
+std::vector<int> shared_rows(const ElementModel& model, const std::vector<int>& rows) {
+  const PositionModel& positions = model.positions().model();
+  const StateFunctions functions(positions.mechanism, positions.kernels);
+  std::vector<int> shared = rows;
+  const std::vector<Vector> places = two_places(model);
+  for (const Vector& q : places) {
+    const ScaledLoops loops(functions, q.data(), {}, positions.rows);
+    const Matrix stress = null_space(Matrix(loops.jacobian(q.data()).transpose()), tolerances::negligible);
+    shared.erase(
+        std::remove_if(shared.begin(), shared.end(), [&](int r) { return !(stress.row(r).norm() > tolerances::present); }),
+        shared.end());
+  }
+  return places.empty() ? std::vector<int>() : shared;
+}
+
+/// Groups of frames without relative motion: on one body, or on bodies that are welded or rigidly connected by loops.
+class RigidGroups {
+ public:
+  RigidGroups(const ElementModel& model, std::vector<Frame> frames) : model_(model), frames_(std::move(frames)) {
+    const std::size_t n = frames_.size();
+    const Mechanism& mechanism = model_.functions.mechanism();
+    const PositionModel& positions = model_.positions().model();
+    const Vector neutral = positions.neutral();
+    alike_ = move_alike(neutral, Matrix::Identity(mechanism.tree().nv, mechanism.tree().nv));
+    if (mechanism.tree().loops.rows > 0 && !std::all_of(alike_.begin(), alike_.end(), [](char x) { return x != 0; })) {
+      const std::vector<Vector> places = two_places(model_);
+      std::vector<char> rigid(n * n, !places.empty());
+      for (const Vector& q : places) {
+        const ScaledLoops loops(model_.functions, q.data(), {}, positions.rows);
+        const Matrix motions = loops.column_scale.asDiagonal() * null_space(loops.jacobian(q.data()), tolerances::negligible);
+        const std::vector<char> here = move_alike(q, motions);
+        for (std::size_t k = 0; k < n * n; ++k) rigid[k] = rigid[k] && here[k];
+      }
+      for (std::size_t k = 0; k < n * n; ++k) alike_[k] = alike_[k] || rigid[k];
+    }
+  }
+  /// Return the first frame of the group of each frame.
+  std::vector<int> first() const {
+    const std::size_t n = frames_.size();
+    std::vector<int> all;
+    for (std::size_t k = 0; k < n; ++k) {
+      int first = static_cast<int>(k);
+      for (std::size_t g = 0; g < k && first == static_cast<int>(k); ++g)
+        if (all[g] == static_cast<int>(g) && alike_[g * n + k]) first = static_cast<int>(g);
+      all.push_back(first);
+    }
+    return all;
+  }
+
+ private:
+  /// Return for each pair of frames if they have the same twist in all free motions (nv, k).
+  std::vector<char> move_alike(const Vector& q, const Matrix& free) const {
+    const StateFunctions& functions = model_.functions;
+    const int nv = functions.tree().nv;
+    const double length = functions.tree().length;
+    std::vector<Matrix> twists;
+    Vec3<double> middle = zero3<double>();
+    double size = 0.0;
+    for (const Frame& frame : frames_) {
+      RowMajor pose(4, 4), jacobian(6, nv);
+      functions.evaluate(Operation::pose, {q.data()}, pose.data(), frame);
+      functions.evaluate(Operation::jacobian, {q.data()}, jacobian.data(), frame);
+      const Vec3<double> at = vec3(pose(0, 3), pose(1, 3), pose(2, 3));
+      if (twists.empty()) middle = at;
+      const Vec3<double> arm = at - middle;
+      Matrix twist = jacobian * free;
+      for (Eigen::Index k = 0; k < twist.cols(); ++k) {
+        const Vec3<double> w = twist.col(k).head(3);
+        twist.col(k).tail(3) = (Vec3<double>(twist.col(k).tail(3)) + cross<double>(arm, w)) / length;
+      }
+      size += twist.squaredNorm();
+      twists.push_back(std::move(twist));
+    }
+    const double threshold = tolerances::present * std::max(1.0, std::sqrt(size));
+    std::vector<char> alike;
+    for (const Matrix& one : twists)
+      for (const Matrix& other : twists) alike.push_back((one - other).norm() <= threshold);
+    return alike;
+  }
+
+  const ElementModel& model_;
+  std::vector<Frame> frames_;
+  std::vector<char> alike_;  // of each pair
+};
+
+// ---- the reader --------------------------------------------------------------------------------------------------------
+
+/// Data that the parts of a controller share.
+struct TaskContext : NamedParts {
+  const ElementModel& model;
+  NamedTaskControl& to;
+  std::map<std::string, std::pair<int, int>> contact_unknowns;  // first unknown and number of unknowns of a contact's frame
+
+  TaskContext(const ElementModel& m, NamedTaskControl& result) : NamedParts(m.functions.mechanism()), model(m), to(result) {}
+
+  bool turns(const PlacedJoint& at, int k) const {
+    // the displacement of a helical joint determines its revolutions
+    const bool returns = visit_every(at.joint.kind, 0, [](auto joint) -> bool { return joint.whole_turns_return; });
+    bool pitch_is_zero = false;
+    visit_every(at.joint.kind, 0, [&](auto joint) {
+      JointConstants constants = at.joint.constants;
+      joint.fields(constants, [&](const char* key, auto& x, const char*) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(x)>, double>) pitch_is_zero |= std::string(key) == "pitch" && x == 0.0;
+      });
+    });
+    return at.closes_loop && (returns || pitch_is_zero) && at.type().is_angle(k);
+  }
+  TaskCoordinate task_coordinate(const PlacedJoint& at, const Argument& index, const std::string& label) const {
+    const JointCoordinate x = coordinate(at, index, label);
+    const int k = x.iv - at.iv;
+    return {x.iq, x.iv, turns(at, k), !slides(at.joint, k)};
+  }
+  TaskFrame task_frame(const Argument& name) const {
+    const PlacedFrame& placed = frame(name);
+    return {placed.link, placed.X};
+  }
+  int column(const Numbers& x) const { return to.parameters.add(x, 0); }
+};
+
+/// Reader of one task.
+class TaskReader {
+ public:
+  TaskReader(TaskContext& context, const Element& task) : of_(context), task_(task), name_(task.name) {
+    for (const char* key : {"frame", "joint", "on"})
+      if (const Argument* about = find_argument(task.arguments, key)) {
+        name_ += "('" + text(*about) + "')";
+        break;
+      }
+    const Argument& hard = at("hard");
+    if (!hard.is<bool>()) refuse("hard of " + name_, "be True or False", hard);
+    const Numbers* priority = at("priority").get<Numbers>();
+    if (!priority || !priority->shape.empty() || priority->numbers[0] < 0.0 ||
+        priority->numbers[0] != std::floor(priority->numbers[0]))
+      refuse("priority of " + name_, "be 0, 1, ...", at("priority"));
+    is_hard_ = *hard.get<bool>(), priority_ = static_cast<int>(priority->numbers[0]);
+  }
+
+  const std::string& name() const { return name_; }
+  bool is_hard() const { return is_hard_; }
+  int priority() const { return priority_; }
+
+  Task read(int level) {
+    Task task{AnyTask(), level, {}};
+    const std::string kind = kind_of_struct();
+    bool exists = false;
+    each_task([&](auto each) {
+      if (kind != each.name) return;
+      exists = true;
+      prepare(each);
+      // components and coordinates determine the number of rows, on which the other fields depend
+      each.fields([&](const char* key, auto& member) {
+        if (!set_.count(key)) place(key, member);
+      });
+      rows_ = each.rows();
+      each.fields([&](const char* key, auto& member) {
+        if (!set_.count(key)) number(key, member);
+      });
+      task.kind = std::move(each);
+    });
+    if (!exists) throw ModelError("no kind of task is named '" + task_.kind + "'");
+    task.weight = row_numbers("weight", at("weight"), false);
+    const Argument& weight = at("weight");
+    if (!all_of(real_numbers("weight", weight), [](double w) { return w > 0.0; }))
+      refuse("weight of " + name_, "be positive", weight);
+    return task;
+  }
+
+ private:
+  std::string label(const std::string& key) const { return key + " of " + name_; }
+
+  std::string kind_of_struct() const {
+    if (task_.kind == "RelativeTask") return "FrameTask";
+    if (task_.kind == "JointTask" || task_.kind == "PostureTask") return "JointsTask";
+    if (task_.kind == "ForceTask") return of_.contact_unknowns.count(text(at("on"))) ? "ContactForceTask" : "MultiplierTask";
+    return task_.kind;
+  }
+
+  const Argument& at(const std::string& key) const {
+    static const Argument::Named usual = {
+        {"weight", 1.0},       {"hard", false},   {"priority", 0},         {"damping", "critical"},
+        {"stiffness", 100.0},  {"axes", "world"}, {"reference", "ground"}, {"components", Argument()},
+        {"gain", 10.0},        {"index", 0},      {"rows", Argument()},    {"integral", 0.0},
+        {"wrench", Argument()}};
+    if (const Argument* x = find_argument(derived_, key)) return *x;
+    if (const Argument* x = find_argument(task_.arguments, key)) return *x;
+    const Argument* x = find_argument(usual, key);
+    if (!x || (task_.kind == "ImpedanceTask" && (key == "stiffness" || key == "damping")))
+      throw ModelError(name_ + " needs the argument '" + key + "'");
+    return *x;
+  }
+
+  // ---- fields that place a task
+
+  void place(const char* key, TaskFrame& x) { x = of_.task_frame(at(key)); }
+  void place(const char*, Components& x) { x = Components(components()); }
+  template <class X> void place(const char*, X&) {}
+
+  std::vector<int> components() const {
+    const Argument& given = at("components");
+    std::string names = "rx ry rz tx ty tz";
+    if (given.is<std::string>()) {
+      names = *given.get<std::string>();
+    } else if (given.is_none()) {
+      const Argument& target = at("target");
+      const Numbers* x = target.get<Numbers>();
+      const bool is_point =
+          x ? !x->shape.empty() && x->shape.back() == 3 : target.is<Argument::List>() && target.items().size() == 3;
+      if (is_point) names = "tx ty tz";
+    } else {
+      names = "";
+    }
+    std::vector<int> all;
+    bool sound = true;
+    for (std::size_t begin = 0; begin < names.size();) {
+      const std::size_t end = std::min(names.find(' ', begin), names.size());
+      const std::string name = names.substr(begin, end - begin);
+      begin = end + 1;
+      if (name.empty()) continue;
+      const auto found = std::find(std::begin(component_names), std::end(component_names), name);
+      const int component = static_cast<int>(found - std::begin(component_names));
+      sound = sound && found != std::end(component_names) && !std::count(all.begin(), all.end(), component);
+      all.push_back(component);
+    }
+    if (!sound || all.empty()) refuse(label("components"), "be from 'rx ry rz tx ty tz', each once", given);
+    return all;
+  }
+
+  // ---- fields of its rows
+
+  void number(const char* key, RowNumbers& x) {
+    const bool any_sign = x.any_sign;
+    const Argument& value = at(key);
+    if (std::string(key) == "damping" && value.is<std::string>()) {
+      if (*value.get<std::string>() != "critical") refuse(label(key), "be 'critical' or numbers", value);
+      Numbers stiffness = real_numbers(label("stiffness"), at("stiffness"));
+      for (double& each : stiffness.numbers) each = 2.0 * std::sqrt(each);
+      x = row_numbers(key, std::move(stiffness), any_sign);
+    } else {
+      x = row_numbers(key, value, any_sign);
+    }
+    x.any_sign = any_sign;
+  }
+  void number(const char* key, Targets& x) { x = targets(label(key), each_target(key)); }
+  void number(const char* key, std::optional<Targets>& x) {
+    if (!at(key).is_none()) x = targets(label(key), each_target(key));
+  }
+  void number(const char* key, PoseTarget& x) { x = pose(label(key), at(key)); }
+  void number(const char* key, std::vector<double>& x) { x = matrix(key); }
+  void number(const char* key, bool& x) {
+    const Argument& axes = at(key);
+    const std::string* name = axes.get<std::string>();
+    if (!name || (*name != "world" && *name != "target")) refuse(label(key), "be 'world' or 'target'", axes);
+    x = *name == "target";
+  }
+  template <class X> void number(const char*, X&) {}  // it is placed
+
+  RowNumbers row_numbers(const std::string& key, const Argument& value, bool any_sign) const {
+    const auto rows = static_cast<std::size_t>(rows_);
+    const Numbers x = real_numbers(label(key), value);
+    const std::string n = std::to_string(rows);
+    const auto& shape = x.shape;
+    const bool several = shape.size() == 2 && (shape[1] == 1 || shape[1] == rows);
+    if (!shape.empty() && shape != std::vector<std::size_t>{rows} && !several)
+      throw ShapeError(label(key) + " must be a number, (" + n + ",) for its rows, or for many runs (runs, " + n +
+                       ") or (runs, 1); got shape " + shape_text(shape));
+    if (!all_of(x, is_finite_number) || (!any_sign && !all_of(x, [](double each) { return each >= 0.0; })))
+      refuse(label(key), "be finite and not negative", value);
+    const std::size_t width = shape.empty() ? 1 : shape.back();
+    RowNumbers all{of_.to.parameters.width(), rows_};
+    for (std::size_t r = 0; r < rows; ++r) {
+      Numbers column;
+      if (several) column.shape = {shape[0]};
+      for (std::size_t k = width == 1 ? 0 : r; k < x.numbers.size(); k += width) column.numbers.push_back(x.numbers[k]);
+      of_.column(column);
+    }
+    return all;
+  }
+
+  Argument::List each_target(const char* key) const {
+    const Argument& value = at(key);
+    Argument::List all = value.is_sequence() ? value.items() : Argument::List{value};
+    if (static_cast<int>(all.size()) != rows_)
+      throw ShapeError(label(key) + " must have a number or time function for each of " + std::to_string(rows_) +
+                       " components; got " + value.shown());
+    return all;
+  }
+
+  static bool has_laws(const Argument& value) {
+    if (value.is<Law>()) return true;
+    const Argument::List* items = value.get<Argument::List>();
+    return items && std::any_of(items->begin(), items->end(), has_laws);
+  }
+
+  /// Add numbers, which may differ between runs, and functions of time.
+  Targets targets(const std::string& what, const Argument::List& values) const {
+    Targets all;
+    all.first = of_.to.parameters.width();
+    std::vector<Numbers> selections;
+    for (const Argument& value : values) {
+      if (!has_laws(value)) {
+        const Numbers x = real_numbers(what, value);
+        if (x.shape.size() > 1 || !all_of(x, is_finite_number))
+          throw ShapeError(what + " must be a time function, a finite number, or one of these for each run; got " +
+                           value.shown());
+        of_.column(x), all.law.emplace_back();
+        continue;
+      }
+      of_.column({{}, {0.0}});
+      if (!value.is_sequence()) {
+        all.law.emplace_back(to_law(what, value));
+        continue;
+      }
+      Law law;
+      Numbers selected{{value.items().size()}, {}};
+      for (const Argument& item : value.items())
+        selected.numbers.push_back(static_cast<double>(law.each.size())), law.each.push_back(to_law(what, item));
+      law.parameter_index = all.first + static_cast<int>(values.size() + selections.size());
+      selections.push_back(std::move(selected)), all.law.emplace_back(std::move(law));
+    }
+    for (const Numbers& selected : selections) of_.column(selected);
+    return all;
+  }
+
+  PoseTarget pose(const std::string& what, const Argument& target) const {
+    const std::vector<int> selected = components();
+    const std::size_t n = selected.size();
+    Argument::List slots(6, 0.0);
+    const Numbers* x = target.get<Numbers>();
+    const auto axes = x ? x->shape.size() : 0;
+    const bool is_pose = axes >= 2 && x->shape[axes - 1] == 4 && x->shape[axes - 2] == 4;
+    const bool listed = !is_pose && target.is_list();
+    const std::size_t size = target.is_sequence() ? target.items().size() : 0;
+    PoseTarget all;
+    if (target.is<Argument::Function>()) {
+      all.call = of_.to.law.call_numbers, of_.to.law.call_numbers += 24;
+      of_.to.functions.push_back({static_cast<int>(of_.to.names.size()), all.call});
+    } else if (listed && size == 6) {
+      slots = target.items();
+    } else if (listed && size == n) {
+      if (text(at("axes")) == "target")
+        throw ShapeError(what + " with axes='target' must be a full pose: numbers or time functions for all six components");
+      for (std::size_t k = 0; k < n; ++k) slots[static_cast<std::size_t>(selected[k])] = target.items()[k];
+    } else if (is_pose) {
+      slots = pose_slots(what, target, *x);
+    } else if (axes >= 1 && x->shape.back() == 3 && *std::min_element(selected.begin(), selected.end()) >= 3) {
+      for (std::size_t k = 0; k < 3; ++k) slots[3 + k] = along_last(*x, 3, k);
+    } else {
+      throw ShapeError(
+          what +
+          " must be a pose (4, 4), a position (3,) for components of translation, a number or time function for each of its " +
+          std::to_string(n) + " components or of all six, or a function of time; got " + target.shown());
+    }
+    all.numbers = targets(what, slots);
+    return all;
+  }
+  /// Return entry k of the last axis, of this size.
+  static Numbers along_last(const Numbers& x, std::size_t size, std::size_t k) {
+    Numbers all{{x.shape.begin(), x.shape.end() - 1}, {}};
+    for (std::size_t i = k; i < x.numbers.size(); i += size) all.numbers.push_back(x.numbers[i]);
+    return all;
+  }
+  /// Return rotation vector and position of poses (..., 4, 4).
+  static Argument::List pose_slots(const std::string& what, const Argument& target, const Numbers& x) {
+    Numbers vectors{{x.shape.begin(), x.shape.end() - 2}, {}};
+    vectors.shape.push_back(6);
+    for (std::size_t begin = 0; begin < x.numbers.size(); begin += 16) {
+      const double* pose = x.numbers.data() + begin;
+      const bool last = pose[12] == 0.0 && pose[13] == 0.0 && pose[14] == 0.0 && pose[15] == 1.0;
+      if (!last || !std::all_of(pose, pose + 16, is_finite_number))
+        refuse(what, "be a finite pose with last row [0, 0, 0, 1]", target);
+      Mat3<double> R;
+      for (int i = 0; i < 3; ++i)
+        for (int j = 0; j < 3; ++j) R(i, j) = pose[4 * i + j];
+      Vec3<double> turn;
+      try {
+        turn = log(model::rotation("the rotation", R));
+      } catch (const ModelError& error) {
+        throw ModelError(what + ": " + error.what());
+      }
+      for (int i = 0; i < 3; ++i) vectors.numbers.push_back(turn(i));
+      for (int i = 0; i < 3; ++i) vectors.numbers.push_back(pose[4 * i + 3]);
+    }
+    Argument::List slots;
+    for (std::size_t k = 0; k < 6; ++k) slots.push_back(along_last(vectors, 6, k));
+    return slots;
+  }
+
+  /// Return a symmetric matrix (rows x rows).
+  std::vector<double> matrix(const std::string& key) const {
+    const auto n = static_cast<std::size_t>(rows_);
+    const Argument& value = at(key);
+    const Numbers x = real_numbers(label(key), value);
+    const bool full = x.shape == std::vector<std::size_t>{n, n}, row = x.shape == std::vector<std::size_t>{n};
+    const std::string size = std::to_string(n);
+    if (!x.shape.empty() && !row && !full)
+      throw ShapeError(label(key) + " must be a number, (" + size + ",) or (" + size + ", " + size + "); got " +
+                       shape_text(x.shape));
+    std::vector<double> all(n * n, 0.0);
+    for (std::size_t i = 0; i < n * n; ++i)
+      all[i] = full ? x.numbers[i] : i % (n + 1) == 0 ? x.numbers[row ? i / (n + 1) : 0] : 0.0;
+    bool sound = all_of(x, is_finite_number);
+    for (std::size_t i = 0; i < n * n; ++i) {
+      const double other = all[i % n * n + i / n];
+      sound = sound && std::abs(all[i] - other) <= 1e-8 + 1e-5 * std::abs(other);
+    }
+    if (!sound) refuse(label(key), "be symmetric and finite", value);
+    return all;
+  }
+
+  // ---- kinds with arguments that are not fields, and further checks
+
+  template <class Kind> void prepare(Kind& kind) {
+    if constexpr (std::is_base_of_v<PoseFollower, Kind>) {
+      if (text(at("frame")) == text(at("reference")))
+        throw ModelError(name_ + ": frame and reference are both '" + text(at("reference")) + "'; they must differ");
+    }
+    prepare_kind(kind);
+  }
+  template <class Kind> void prepare_kind(Kind&) {}
+  void prepare_kind(ImpedanceTask& task) {
+    rows_ = static_cast<int>(components().size());
+    const std::vector<double> inertia = matrix("inertia");
+    const Eigen::Map<const RowMajor> M(inertia.data(), rows_, rows_);
+    const Eigen::LLT<Matrix> factor((Matrix(M)));
+    if (factor.info() != Eigen::Success) refuse(label("inertia"), "be positive definite", at("inertia"));
+    const RowMajor inverse = factor.solve(Matrix::Identity(rows_, rows_));
+    task.mobility.assign(inverse.data(), inverse.data() + inverse.size());
+    set_.insert("mobility");
+  }
+  void prepare_kind(CenterOfMassTask&) {
+    if (at("components").is_none()) derived_.emplace_back("components", "tx ty tz");
+    const std::vector<int> selected = components();
+    if (*std::min_element(selected.begin(), selected.end()) < 3)
+      refuse(label("components"), "be from 'tx ty tz'", at("components"));
+    check_mass();
+  }
+  void prepare_kind(MomentumTask&) {
+    if (at("components").is_none()) derived_.emplace_back("components", "rx ry rz tx ty tz");
+    check_mass();
+  }
+  void check_mass() const {
+    if (!(of_.mechanism.mass() > 0.0)) throw ModelError(name_ + " needs a mechanism with mass; got zero mass");
+  }
+
+  void prepare_kind(JointsTask& task) {
+    Argument::List targets;
+    const auto follow = [&](const NamedParts::PlacedJoint& joint, const Argument& index, Argument target) {
+      task.coordinates.push_back(of_.task_coordinate(joint, index, task_.name));
+      targets.push_back(std::move(target));
+    };
+    if (task_.kind == "JointTask") {
+      follow(of_.joint(at("joint")), at("index"), at("target"));
+    } else if (const Argument::Named* by_joint = at("targets").get<Argument::Named>()) {
+      for (const auto& [name, value] : *by_joint) {
+        const NamedParts::PlacedJoint joint = of_.joint(name);
+        const int nv = joint.joint.nv;
+        Argument::List each = value.items();
+        if (!value.is_sequence() || (nv == 1 && each.size() != 1)) each = {value};
+        if (static_cast<int>(each.size()) != nv)
+          throw ShapeError("joint '" + name + "' has " + std::to_string(nv) + " coordinates; got " + std::to_string(each.size()) +
+                           " targets of PostureTask");
+        for (int k = 0; k < nv; ++k) follow(joint, k, each[static_cast<std::size_t>(k)]);
+      }
+    } else {
+      const Numbers q = real_numbers("targets of PostureTask", at("targets"));
+      const auto nq = static_cast<std::size_t>(of_.tree.nq);
+      if (q.shape.empty() || q.shape.back() != nq)
+        throw ShapeError("targets of PostureTask must be a mapping, a path, or q (" + std::to_string(nq) + ",); got shape " +
+                         shape_text(q.shape));
+      for (std::size_t j = 0; j < of_.mechanism.joints().size(); ++j) {
+        const NamedParts::PlacedJoint joint = of_.joint(j);
+        const model::JointType type = joint.type();
+        bool rates = !joint.closes_loop && !type.has_quaternion();
+        for (int k = 0; k < joint.joint.nv; ++k) rates = rates && type.is_rate(k);
+        for (int k = 0; rates && k < joint.joint.nv; ++k)
+          follow(joint, k, along_last(q, nq, static_cast<std::size_t>(joint.iq + k)));
+      }
+    }
+    if (targets.empty()) throw ModelError(name_ + " has no targets; expected at least one joint");
+    rows_ = static_cast<int>(targets.size());
+    task.target = this->targets(label("target"), targets);
+    set_.insert({"coordinates", "target"});
+  }
+
+  /// Return rows of a force task from indices of a range.
+  std::vector<int> force_rows(int first, int count) {
+    const Argument& given = at("rows");
+    std::vector<int> rows;
+    bool sound = true;
+    if (given.is_none()) {
+      for (int r = 0; r < count; ++r) rows.push_back(first + r);
+    } else {
+      const Numbers* x = given.get<Numbers>();
+      sound = x && x->shape.size() == 1;
+      for (const double r : sound ? x->numbers : std::vector<double>()) {
+        sound = sound && r == std::floor(r) && r >= 0.0 && r < count;
+        if (sound) rows.push_back(first + static_cast<int>(r));
+      }
+    }
+    if (!sound || rows.empty()) refuse("rows of " + name_, "be indices below " + std::to_string(count), given);
+    rows_ = static_cast<int>(rows.size());
+    return rows;
+  }
+  void prepare_force(ForceTask& task) {
+    const Argument& target = at("target");
+    Argument::List each(static_cast<std::size_t>(rows_), target);
+    if (target.is_list()) each = target.items();
+    if (static_cast<int>(each.size()) != rows_)
+      refuse(label("target"), "be a number or time function, or " + std::to_string(rows_) + " of these", target);
+    task.target = targets(label("target"), each);
+    set_.insert("target");
+  }
+  bool integrates() const {
+    return !all_of(real_numbers(label("integral"), at("integral")), [](double x) { return x == 0.0; });
+  }
+  void prepare_kind(ContactForceTask& task) {
+    const auto& [first, count] = of_.contact_unknowns[text(at("on"))];
+    task.unknown = force_rows(first, count);
+    if (integrates()) refuse(label("integral"), "be 0 for a contact, because the controller chooses its force", at("integral"));
+    prepare_force(task);
+    set_.insert("unknowns");
+  }
+  void prepare_kind(MultiplierTask& task) {
+    const std::string on = text(at("on"));
+    const std::vector<int>& all = of_.mechanism.constraints();
+    int first = -1, count = 0;
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      names.push_back(of_.mechanism.constraint_name(static_cast<int>(i)));
+      const Constraint& c = of_.tree.loops.constraint[all[i]];
+      if (names.back() == on) first = c.row, count = c.rows;
+    }
+    if (first < 0) no_such_name("constraint", on, std::move(names));
+    task.row = force_rows(first, count);
+    prepare_force(task);
+    if (integrates()) task.state = of_.to.law.states, of_.to.law.states += rows_;
+    set_.insert({"rows", "state"});
+    std::vector<int> shared = shared_rows(of_.model, task.row);
+    if (shared.empty()) return;
+    std::sort(shared.begin(), shared.end());
+    std::vector<std::string> listed;
+    for (const int r : shared) listed.push_back(std::to_string(r - first));
+    of_.to.warnings.push_back(
+        name_ + ": the forces of rows [" + joined(listed) +
+        "] are not unique, because redundant rows share them; the target selects one of many distributions. Give "
+        "rows= without those that JointWrenches.indeterminate lists");
+  }
+
+  TaskContext& of_;
+  const Element& task_;
+  std::string name_;
+  bool is_hard_ = false;
+  int priority_ = 0, rows_ = 0;
+  Argument::Named derived_;
+  std::set<std::string> set_;  // fields that have their values already
+};
+
+// ---- contacts ------------------------------------------------------------------------------------------------------------
+
+class ContactReader {
+ public:
+  ContactReader(const TaskContext& context, const Element& contact) : of_(context), contact_(contact) {}
+
+  TaskContact read() const {
+    const bool point = contact_.kind == "PointContact";
+    if (!point && contact_.kind != "SurfaceContact")
+      throw ModelError("no contact of a controller is named '" + contact_.kind + "'; there are: PointContact, SurfaceContact");
+    const Argument& frame = at("frame");
+    subject_ = contact_.name + " of '" + text(frame) + "'";
+    TaskContact c;
+    c.frame = of_.task_frame(frame);
+    c.friction = constant(label("friction"), at("friction")), c.damping = constant(label("damping"), at("damping"));
+    if (c.friction < 0.0 || c.damping < 0.0)
+      throw ModelError("friction and damping of " + subject_ + " must not be negative; got " + shortest(c.friction) + " and " +
+                       shortest(c.damping));
+    c.half_x = c.half_y = 0.0;
+    if (point)
+      read_point(c);
+    else
+      read_surface(c);
+    if (!at("stands").is_none()) c.stands = to_law(label("stands"), at("stands"));
+    return c;
+  }
+
+ private:
+  const Argument& at(const std::string& key) const {
+    static const Argument::Named usual = {{"friction", 0.7},      {"normal", "z"}, {"damping", 20.0},     {"stands", Argument()},
+                                          {"offset", Argument()}, {"radius", 0.0}, {"within", Argument()}};
+    if (const Argument* x = find_argument(contact_.arguments, key)) return *x;
+    static const Argument none, zero = 0.0;
+    if (key == "torsion") return contact_.kind == "PointContact" ? zero : none;
+    const Argument* x = find_argument(usual, key);
+    if (!x) throw ModelError(contact_.name + " needs the argument '" + key + "'");
+    return *x;
+  }
+  std::string label(const char* key) const { return std::string(key) + " of " + subject_; }
+
+  void read_point(TaskContact& c) const {
+    const bool plane = !at("offset").is_none();
+    // as in method="contact"
+    const double within = at("within").is_none() ? 1e-3 * of_.tree.length : constant(label("within"), at("within"));
+    c.radius = constant(label("radius"), at("radius"));
+    if (plane) c.offset = constant(label("offset"), at("offset"));
+    if (c.radius < 0.0 || within < 0.0)
+      throw ModelError("radius and within of " + subject_ + " must not be negative; got " + at("radius").shown() + " and " +
+                       shortest(within));
+    if (!plane && !at("within").is_none()) throw ModelError("within of " + subject_ + " requires a plane: pass its offset");
+    c.within = plane ? within : HUGE_VAL;
+    c.torsion = constant(label("torsion"), at("torsion"));
+    if (c.torsion < 0.0 || (c.torsion > 0.0 && c.friction == 0.0))
+      throw ModelError("torsion of " + subject_ + " must not be negative, and needs friction; got " + at("torsion").shown());
+    c.world_axes = axis_frame(unit_direction(at("normal")));
+    c.rows = !(c.friction > 0.0) ? 1 : c.torsion > 0.0 ? 4 : 3;
+  }
+  void read_surface(TaskContact& c) const {
+    const Numbers size = real_numbers(label("size"), at("size"));
+    const bool sound = size.shape == std::vector<std::size_t>{2} && size.numbers[0] > 0.0 && size.numbers[1] > 0.0 &&
+                       all_of(size, is_finite_number);
+    c.torsion = sound ? c.friction * 0.5 * std::min(size.numbers[0], size.numbers[1]) : 0.0;
+    if (!at("torsion").is_none()) c.torsion = constant(label("torsion"), at("torsion"));
+    if (!sound || c.torsion < 0.0)
+      throw ModelError("size of " + subject_ + " must be two positive lengths, and torsion not negative; got " +
+                       at("size").shown() + " and " + at("torsion").shown());
+    c.half_x = 0.5 * size.numbers[0], c.half_y = 0.5 * size.numbers[1];
+    c.rows = 6;
+  }
+
+  const TaskContext& of_;
+  const Element& contact_;
+  mutable std::string subject_;
+};
+
+/// Add the names of the sides of a contact's cone.
+void add_cone_names(const TaskContact& contact, const std::string& frame, std::vector<std::string>& names) {
+  names.push_back("contact of '" + frame + "' pulls");
+  if (contact.rows > 1)
+    for (const char* axis : {"x", "x", "y", "y"}) names.push_back("friction of '" + frame + "' along " + axis);
+  if (contact.rows == 6)
+    for (const char* axis : {"y", "y", "x", "x"})
+      names.push_back("centre of pressure along " + std::string(axis) + " of '" + frame + "'");
+  if (contact.rows == 4 || contact.rows == 6) names.insert(names.end(), 2, "torsion of '" + frame + "'");
+}
+
+// ---- limits ----------------------------------------------------------------------------------------------------------------
+
+class LimitReader {
+ public:
+  LimitReader(const TaskContext& context, const TaskArguments& arguments)
+      : of_(context), limits_(arguments.limits), actuated_(arguments.actuated) {}
+
+  void read_motors(const std::vector<double>& weights) {
+    std::vector<TaskMotor>& motors = of_.to.law.motor;
+    for (const std::string& name : actuated_) {
+      const NamedParts::PlacedJoint joint = of_.joint(name);
+      const int n = joint.joint.nv;
+      const std::optional<std::vector<double>>& rated = of_.model.type(joint.index).effort_limit;
+      const Argument effort = limits_ ? of_joint("effort", name) : Argument(infinity),
+                     power = limits_ ? of_joint("power", name) : Argument(infinity);
+      auto [low, high] =
+          effort.is_none() ? both_sides(rated ? *rated : std::vector<double>{infinity}) : both("effort", name, effort);
+      const std::vector<double> most = per_velocity("power of '" + name + "'", power.is_none() ? Argument(infinity) : power, n);
+      low = per_velocity("effort of '" + name + "'", low, n), high = per_velocity("effort of '" + name + "'", high, n);
+      bool sound = true;
+      for (int k = 0; k < n; ++k) {
+        const auto i = static_cast<std::size_t>(k);
+        sound = sound && low[i] <= 0.0 && high[i] >= 0.0 && most[i] >= 0.0;
+      }
+      if (!sound)
+        throw ModelError("limits of effort and power of '" + name + "' must include 0; got " + effort.shown() + ", " +
+                         power.shown());
+      for (int k = 0; k < n; ++k) {
+        const auto i = static_cast<std::size_t>(k);
+        const bool angular = !slides(joint.joint, k);
+        int same = 1;
+        while (k + same < n && !slides(joint.joint, k + same) == angular) ++same;
+        motors.push_back({joint.iv + k, angular, same, weights[motors.size()], std::max(low[i], -far_limit),
+                          std::min(high[i], far_limit), std::min(most[i], far_limit)});
+        of_.to.limits.push_back(named("effort", name, k, n));
+      }
+    }
+    for (const char* quantity : {"effort", "velocity", "position", "power", "braking"}) {
+      const Argument::Named* by_joint = limits_ ? at(quantity).get<Argument::Named>() : nullptr;
+      for (const auto& [name, value] : by_joint ? *by_joint : Argument::Named()) {
+        of_.joint(name);
+        const bool of_motor = std::string(quantity) == "effort" || std::string(quantity) == "power";
+        if (of_motor && !std::count(actuated_.begin(), actuated_.end(), name))
+          throw ModelError(std::string(quantity) + " of Limits: joint '" + name + "' has no motor in this controller");
+      }
+    }
+  }
+
+  void read_motion() {
+    if (!limits_) return;
+    for (const bool loops : {false, true})
+      for (std::size_t j = 0; j < of_.mechanism.joints().size(); ++j)
+        if (const NamedParts::PlacedJoint joint = of_.joint(j); joint.closes_loop == loops) add_motion(joint);
+    of_.to.law.horizon = positive("horizon of Limits", at("horizon"));
+  }
+
+ private:
+  const Argument& at(const std::string& key) const {
+    static const Argument::Named usual = {{"effort", Argument()}, {"velocity", Argument()}, {"position", Argument()},
+                                          {"power", Argument()},  {"braking", 10.0},        {"horizon", 0.01}};
+    const Argument* x = find_argument(*limits_, key);
+    if (x && !x->is_none()) return *x;
+    return *find_argument(usual, key);
+  }
+  /// Return the value for a joint; none: the default value.
+  Argument of_joint(const char* key, const std::string& joint) const {
+    const Argument& value = at(key);
+    const Argument::Named* by_joint = value.get<Argument::Named>();
+    if (!by_joint) return value;
+    const Argument* x = find_argument(*by_joint, joint);
+    return x ? *x : Argument();
+  }
+  static double positive(const std::string& label, const Argument& value) {
+    const double x = constant(label, value);
+    if (!(x > 0.0)) refuse(label, "be positive and finite", value);
+    return x;
+  }
+  static std::vector<double> per_velocity(const std::string& label, const Argument& value, int n) {
+    const Numbers x = real_numbers(label, value);
+    if (x.numbers.size() == 1) return std::vector<double>(static_cast<std::size_t>(n), x.numbers[0]);
+    if (x.shape != std::vector<std::size_t>{static_cast<std::size_t>(n)})
+      throw ShapeError(label + " must be a number, or (" + std::to_string(n) + ",); got shape " + shape_text(x.shape));
+    return x.numbers;
+  }
+  using Sides = std::pair<std::vector<double>, std::vector<double>>;
+  static Sides both_sides(std::vector<double> size) {
+    Sides sides{size, std::move(size)};
+    for (double& x : sides.first) x = -x;
+    return sides;
+  }
+  /// Return lower and upper limit: of a pair, or of a symmetric limit.
+  static Sides both(const char* key, const std::string& joint, const Argument& value) {
+    const std::string label = std::string(key) + " of '" + joint + "'";
+    const bool position = std::string(key) == "position";
+    if (value.is_list() || position) {
+      const Argument::List pair = value.items();
+      if (!value.is_list() || pair.size() != 2)
+        throw ShapeError(label + " must be " + (position ? "" : "a number or ") + "(lower, upper); got " + value.shown());
+      return {real_numbers(label, pair[0]).numbers, real_numbers(label, pair[1]).numbers};
+    }
+    return both_sides(real_numbers(label, value).numbers);
+  }
+  static std::string named(const char* quantity, const std::string& joint, int k, int count) {
+    return std::string(quantity) + " of '" + joint + "'" + (count > 1 ? "[" + std::to_string(k) + "]" : "");
+  }
+
+  void add_motion(const NamedParts::PlacedJoint& joint) {
+    const std::string& name = joint.joint.name;
+    const model::JointType& type = of_.model.type(joint.index);
+    const int n = joint.joint.nv;
+    const Argument given = of_joint("velocity", name), position = of_joint("position", name);
+    std::vector<double> speed = {infinity};
+    if (!given.is_none())
+      speed = real_numbers("velocity of '" + name + "'", given).numbers;
+    else if (type.velocity_limit)
+      speed = *type.velocity_limit;
+    Sides ends = {{-infinity}, {infinity}};
+    if (!position.is_none())
+      ends = both("position", name, position);
+    else if (at("position").is_none() && type.limits && !type.has_quaternion())
+      ends = *type.limits;
+    const Argument braking_given = of_joint("braking", name);
+    const double braking = positive("braking of '" + name + "'", braking_given.is_none() ? Argument(10.0) : braking_given);
+    speed = per_velocity("velocity of '" + name + "'", speed, n);
+    const std::vector<double> low = per_velocity("lower position of '" + name + "'", ends.first, n),
+                              high = per_velocity("upper position of '" + name + "'", ends.second, n);
+    for (int k = 0; k < n; ++k) {
+      const auto i = static_cast<std::size_t>(k);
+      const double lower = low[i], upper = high[i];
+      if (!(speed[i] >= 0.0) || !(lower < upper))
+        throw ModelError("limits of '" + name + "' allow no motion: velocity " + shortest(speed[i]) + ", position (" +
+                         shortest(lower) + ", " + shortest(upper) + ")");
+      const bool placed = std::isfinite(lower) || std::isfinite(upper);
+      if (!placed && !std::isfinite(speed[i])) continue;
+      MotionLimit limit{};
+      // of a velocity alone the coordinate is not used
+      limit.coordinate = placed ? of_.task_coordinate(joint, k, "a limit of position")
+                                : TaskCoordinate{joint.iq, joint.iv + k, false, !slides(joint.joint, k)};
+      limit.lower = std::max(lower, -far_limit), limit.upper = std::min(upper, far_limit);
+      limit.velocity = std::min(speed[i], far_limit), limit.braking = braking;
+      // revolutions are counted from the middle, or a quarter turn from a single limit
+      constexpr double quarter = 0.5 * M_PI;
+      limit.middle = std::isfinite(lower) && std::isfinite(upper) ? 0.5 * (lower + upper)
+                     : std::isfinite(lower)                       ? lower + quarter
+                     : std::isfinite(upper)                       ? upper - quarter
+                                                                  : 0.0;
+      of_.to.law.motion.push_back(limit);
+      of_.to.limits.push_back(named("motion", name, k, n));
+    }
+  }
+
+  const TaskContext& of_;
+  const std::optional<Argument::Named>& limits_;
+  const std::vector<std::string>& actuated_;
+};
+
+/// Give contacts of one rigid body a common group, and their mean damping.
+void group_contacts(const TaskContext& of, std::vector<TaskContact>& contacts, const std::vector<Element>& described) {
+  if (contacts.size() < 2) return;
+  std::vector<Frame> frames;
+  for (const Element& contact : described) {
+    const PlacedFrame& at = of.frame(*find_argument(contact.arguments, "frame"));
+    frames.push_back({at.link, at.body, at.X, ExpressedIn::world_aligned});
+  }
+  const std::vector<int> first = RigidGroups(of.model, std::move(frames)).first();
+  for (std::size_t g = 0; g < contacts.size(); ++g) {
+    std::vector<int> members;
+    double damping = 0.0;
+    for (std::size_t k = 0; k < contacts.size(); ++k)
+      if (first[k] == static_cast<int>(g)) members.push_back(static_cast<int>(k)), damping += contacts[k].damping;
+    if (members.size() < 2) continue;
+    for (const int k : members) contacts[k].together = members;
+    for (const int k : members) contacts[k].damping = damping / static_cast<double>(members.size());
+  }
+}
+
+}  // namespace
+
+NamedTaskControl::NamedTaskControl(const ElementModel& model, const TaskArguments& arguments) {
+  TaskContext context(model, *this);
+  law.solve = &solve_quadratic_programme;
+  law.limited = arguments.limits.has_value();
+  law.force_arm = arguments.force_arm ? *arguments.force_arm : context.tree.length / 30.0;
+  for (const Element& contact : arguments.contacts) law.contact.push_back(ContactReader(context, contact).read());
+  group_contacts(context, law.contact, arguments.contacts);
+
+  int motors = 0;
+  for (const std::string& name : arguments.actuated) motors += context.joint(name).joint.nv;
+  if (motors == 0)
+    throw ModelError(
+        "TaskControl needs motors, but no joint is actuated: pass their names as actuated=, or mark joints as actuated");
+  int first = motors;
+  for (std::size_t k = 0; k < law.contact.size(); ++k) {
+    const std::string frame = *find_argument(arguments.contacts[k].arguments, "frame")->get<std::string>();
+    context.contact_unknowns.emplace(frame, std::make_pair(first, law.contact[k].rows));
+    first += law.contact[k].rows;
+  }
+
+  std::vector<TaskReader> readers;
+  std::set<int> priorities;
+  for (const Element& task : arguments.tasks) {
+    readers.emplace_back(context, task);
+    if (!readers.back().is_hard()) priorities.insert(readers.back().priority());
+  }
+  law.levels = static_cast<int>(priorities.size());
+  for (TaskReader& reader : readers) {
+    const int above = static_cast<int>(std::distance(priorities.begin(), priorities.find(reader.priority())));
+    levels.push_back(reader.is_hard() ? 0 : 1 + above);
+    law.task.push_back(reader.read(levels.back()));
+    names.push_back(reader.name()), sizes.push_back(law.task.back().rows());
+  }
+  std::stable_sort(law.task.begin(), law.task.end(), [](const Task& a, const Task& b) { return a.level < b.level; });
+  law.parameters = parameters.width();
+
+  const Numbers weights = real_numbers("effort_weights", arguments.effort_weights);
+  const auto n = static_cast<std::size_t>(motors);
+  if (!weights.shape.empty() && weights.shape != std::vector<std::size_t>{n})
+    throw ShapeError("effort_weights must be a number, or (" + std::to_string(n) + ",) for the motors; got " +
+                     shape_text(weights.shape));
+  if (!all_of(weights, [](double w) { return std::isfinite(w) && w > 0.0; }))
+    refuse("effort_weights", "be positive", arguments.effort_weights);
+  LimitReader limit(context, arguments);
+  limit.read_motors(weights.shape.empty() ? std::vector<double>(n, weights.numbers[0]) : weights.numbers);
+  limit.read_motion();
+  for (std::size_t k = 0; k < law.contact.size(); ++k)
+    add_cone_names(law.contact[k], *find_argument(arguments.contacts[k].arguments, "frame")->get<std::string>(), limits);
+  for (const TaskMotor& motor : law.motor) law.drives_loop_joints |= motor.iv >= context.tree.nv;
+  for (const MotionLimit& each : law.motion) law.drives_loop_joints |= each.coordinate.iv >= context.tree.nv;
+  const auto note = [&](const auto& member) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(member)>, std::vector<TaskCoordinate>>)
+      for (const TaskCoordinate& each : member) law.drives_loop_joints |= each.iv >= context.tree.nv;
+  };
+  for (Task& task : law.task)
+    std::visit([&](auto& kind) { kind.fields([&](const char*, auto& member) { note(member); }); }, task.kind);
+}
+
+}  // namespace sarrus
