@@ -299,9 +299,9 @@ struct Positions::Continuation {
 
   /// Return the reason for which the branch does not reach the goal, if it does not end before.
   std::string reason(bool outside_limits) const {
-    if (outside_limits) return "joints leave their limits on it";
-    if (crossed) return "a singular position lies on the path, at which branches meet";
-    return passed ? "the fixed coordinates of dependent joints contradict it" : "";
+    if (outside_limits) return "joints exceed their limits on the branch";
+    if (crossed) return "the branch passes a singular position, at which branches meet";
+    return passed ? "the fixed coordinates of dependent joints do not lie on the branch" : "";
   }
 };
 
@@ -465,8 +465,9 @@ std::pair<std::string, Vector> Positions::branch_end(const Closure& closing, con
     }
   }
   if (slowest < 0.05 && !moving.empty())
-    return {where + ": a limit position (dead point), in which " + joined(moving) + " can move while the inputs rest", q};
-  return {where + ": no step closes the loops, not even the shortest", q};
+    return {where + ": a limit position (dead point), in which " + joined(moving) + " can move although the inputs do not move",
+            q};
+  return {where + ": even with the shortest step the loops do not close", q};
 }
 
 /// Return the solution on the branch of the start, or what `branch` allows instead; nothing if the start selects no branch.
@@ -504,10 +505,11 @@ std::optional<Assembled> Positions::on_branch(const Goal& goal, const Vector& ne
     PathOptions path;
     path.tolerance = options.tolerance;
     std::tie(reason, last) = branch_end(closing, result.joints, result.inputs, 2, path, start, nullptr, passed);
-    reason = "it ends" + reason, ends = true;
+    reason = "the branch ends" + reason, ends = true;
   }
   if (found.closed) return Assembled{found.q, true, reason};
-  const std::string text = (found.why.empty() ? "" : found.why + "; ") + "the goal is not on the branch of the start: " + reason;
+  const std::string text =
+      (found.why.empty() ? "" : found.why + "; ") + "the target is not on the branch of the initial configuration: " + reason;
   if (!ends) throw AssemblyError(text);
   throw PathTrackingError(text, start.transpose(), last);
 }
@@ -646,16 +648,17 @@ RowMajor Positions::follow(const PathInputs& inputs, const AssemblyStart& near, 
     if (size == 0 && numbers.empty()) return;  // of a joint without coordinates
     const std::size_t count = size ? numbers.size() / size : 0;
     if (count == 0 || numbers.size() % size != 0 || (n && count != n))
-      throw std::invalid_argument("inputs need equally many values, at least one; '" + name + "' has " +
+      throw std::invalid_argument("all inputs need the same number of values, at least one; '" + name + "' has " +
                                   std::to_string(numbers.size()));
     n = count;
   };
   for (const auto& [name, numbers] : inputs.joints)
     take(name, numbers, mechanism.description().joints[joint_by_name(mechanism, name)].nq);
-  if (!n && !inputs.frames.empty()) throw std::invalid_argument("paths of frames alone need times, which count them");
+  if (!n && !inputs.frames.empty())
+    throw std::invalid_argument("paths of frames without joints need times, which determine the number of inputs");
   for (const auto& [name, numbers] : inputs.frames)
     if (numbers.size() != 3 * n && numbers.size() != 12 * n)
-      throw std::invalid_argument("path of frame '" + name + "': expected 12 numbers or 3 of each of " + std::to_string(n) +
+      throw std::invalid_argument("path of frame '" + name + "': expected 12 or 3 numbers for each of " + std::to_string(n) +
                                   " inputs");
   const auto at_input = [&](const JointNumbersByName& all, std::size_t k) {
     JointNumbersByName input;

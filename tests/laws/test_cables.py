@@ -372,7 +372,7 @@ def test_bad_cables(bad):
 
 def test_bad_sums():
     robot, q = hung([(1.0, -1.0)], [("rope", 0, (0, 0, 0), {})])
-    for joint, words in (((), "must be one joint or several"), (("rope", "rope"), "has no limits")):
+    for joint, words in (((), "must name at least one joint"), (("rope", "rope"), "has no limits")):
         with pytest.raises(sarrus.ModelError, match=words):
             sarrus.simulate(robot, q, [0.0], 0.1, control.EndStop(joint))
     with pytest.raises(sarrus.NameNotFoundError):

@@ -185,5 +185,5 @@ def by_name(text: str) -> Function:
         cure = f"{name} requires {kind}, {name}:NAME" if needs_operand else f"{name} takes no name after a colon"
         raise ValueError(f"'{text}': {cure}")
     if name in ("joint_jacobian", "torque_map", "transmission") and not all(operand.partition(">")[::2]):
-        raise ValueError(f"'{text}': {name} requires joints to joints, {name}:JOINT,JOINT>JOINT,JOINT")
+        raise ValueError(f"'{text}': {name} requires input and output joints, {name}:JOINT,JOINT>JOINT,JOINT")
     return lambda recorder: NAMED[name](recorder, operand)

@@ -268,7 +268,7 @@ def _comment(key: str, f: CFunction, text: _recording.C99Function, scalar: str) 
     ]
     if f.returns_status:
         lines.append(
-            f"status: 0 solved; 2 no answer; 3 inconsistent constraints; {BROKEN} more if a decision of the sample states does not hold"
+            f"status: 0 solved; 2 no result; 3 inconsistent constraints; {BROKEN} more if a decision of the sample states does not hold"
         )
     return "/* " + "\n * ".join(lines) + " */\n"
 
