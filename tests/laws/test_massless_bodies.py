@@ -176,7 +176,7 @@ def test_a_joint_that_no_loop_holds_is_named():
     robot = spin.build()
 
     assert robot.warnings == ("no body has inertia along joint 'loose': forward dynamics has no result",)
-    with pytest.raises(sarrus.StateError, match="nothing has inertia along joint 'loose'"):
+    with pytest.raises(sarrus.StateError, match="no body has inertia along joint 'loose'"):
         robot.forward_dynamics(robot.neutral(), np.zeros(robot.nv), np.zeros(robot.nv))
 
 
