@@ -500,7 +500,7 @@ class EndStop(Element):
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
         names = [self.joint] if isinstance(self.joint, str) else list(self.joint)
         if not names:
-            raise ModelError("joint of EndStop must be one joint or several; got none")
+            raise ModelError("joint of EndStop must name at least one joint; got none")
         places = [coordinate(mechanism, name, self.index, "an end stop") for name in names]
         values: dict[str, Any] = {"joint": places, "rigid": run.rigid}
         if self.limits is None:

@@ -66,7 +66,7 @@ def _plane(robot: Mechanism, contact: PointContact, label: str) -> dict[str, flo
         raise ModelError(f"radius and within of {label} must not be negative; got {contact.radius!r} and {within!r}")
     if contact.offset is None:
         if contact.within is not None:
-            raise ModelError(f"within of {label} requires a plane: pass its offset")
+            raise ModelError(f"within of {label} is a distance from a plane: also pass the plane's offset")
         numbers["within"] = np.inf
     return numbers
 

@@ -505,6 +505,18 @@ def _quiver(ax: Axes, arrows: Array) -> Any:
     )  # fmt: skip
 
 
+def moment_arc(ax: Axes, view: Array, at: Array, moment: Array, radius: float) -> None:
+    """Draw a moment (3,) [N m] as an arc around `at` (3,) [m], in the plane normal to it, with an arrowhead in its right-handed direction."""
+    axis = moment / np.linalg.norm(moment)
+    first = np.cross(axis, np.eye(3)[np.abs(axis).argmin()])
+    first /= np.linalg.norm(first)
+    angle = np.linspace(0.0, np.radians(300.0), 61)[:, None]
+    arc = (at + radius * (np.cos(angle) * first + np.sin(angle) * np.cross(axis, first))) @ view.T
+    look: dict[str, Any] = {"arrowstyle": "-|>", "color": COLOURS[1], "shrinkA": 0, "shrinkB": 0, "mutation_scale": 14}
+    ax.plot(*arc[:-4].T, color=COLOURS[1], linewidth=1.4, zorder=3)
+    ax.annotate("", arc[-1], arc[-5], arrowprops=look, zorder=3)
+
+
 def _decimals(t: Array) -> int:
     """Return the number of decimals of a clock that resolves a hundredth of its range."""
     return int(np.clip(np.ceil(-np.log10((t[-1] - t[0]) / 100.0)), 0, 6)) if t[-1] > t[0] else 3

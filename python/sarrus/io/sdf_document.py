@@ -276,7 +276,7 @@ class Scene:
         """Return a name in use from now on; raise ModelError if another frame has it."""
         first = self.frames.get(key)
         if first is not None:
-            element.fail(f"has the name of another {first.element.tag} in line {first.element.line}")
+            element.fail(f"has the same name as the {first.element.tag} in line {first.element.line}")
         self.frames[key] = _Frame(element, "world", Transform(), "")  # placeholder that reserves the name
         return key
 

@@ -168,7 +168,7 @@ def check_memory(states: float, runs: int, size: int) -> None:
     needed = 8.0 * states * runs * max(size, 1)
     if needed > available:
         raise MemoryError(
-            f"{states * runs:.3g} states of {size} numbers need {needed / 2**30:.3g} GiB, and this machine has {available / 2**30:.3g} GiB: pass "
+            f"the samples ({states * runs:.3g} states of {size} numbers) need {needed / 2**30:.3g} GiB, but this machine has {available / 2**30:.3g} GiB: pass "
             f"a longer dt, or store fewer samples by {'every=' if runs > 1 else 'times='}"
         )
 

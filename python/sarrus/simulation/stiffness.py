@@ -32,11 +32,11 @@ class FastRate:
     def message(self, method: str, dt: float) -> str:
         """Return the message that a method's steps are too long, with the cure."""
         stable = _core.methods[method].stable
-        follows = f", and '{method}' is stable up to {stable:.3g}" if np.isfinite(stable) else ""
+        follows = f", and '{method}' is stable up to {stable:.3g} per step" if np.isfinite(stable) else ""
         shorter = min(stable, STABLE) / self.rate
         return (
             f"{self.quantity} {self.number:.3g} of {self.owner} is too fast for '{method}' with dt = {dt:.3g} s: its rate is "
-            f"{self.rate:.3g}/s, {self.rate * dt:.3g} a step{follows}. Give {self.cure.format(shorter=f'dt = {shorter:.1g} or less')}"
+            f"{self.rate:.3g}/s, or {self.rate * dt:.3g} per step{follows}. Give {self.cure.format(shorter=f'dt = {shorter:.1g} or less')}"
         )
 
 
@@ -56,7 +56,7 @@ def _of_joints(mechanism: Mechanism, q: Array) -> Iterator[FastRate]:
     ).tolist()
     for (quantity, n, name, _), m in zip(terms, inertia, strict=True):
         rate = n / m if quantity == "damping" else (n / m) ** 0.5
-        yield FastRate(rate, quantity, n, f"joint '{name}'", CURE + ", or the joint's bodies more inertia")
+        yield FastRate(rate, quantity, n, f"joint '{name}'", CURE + ", or more inertia to the bodies of the joint")
 
 
 def _of_springs(mechanism: Mechanism) -> Iterator[FastRate]:

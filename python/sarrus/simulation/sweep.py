@@ -390,7 +390,7 @@ def _prepared(
     functions, elements = functions_and_elements(controller)
     if functions:
         raise TypeError(
-            "simulate_many(): controller is a function; expected elements of sarrus.control. Use simulate(), or policy= over all runs at once"
+            "simulate_many(): controller is a Python function; expected elements of sarrus.control. Use simulate(), or policy= over all runs at once"
         )
     limits = [joint_limits(mechanism, stepping.limits, elements) for mechanism in mechanisms]
     _check_alike(mechanisms, limits)
@@ -402,7 +402,7 @@ def _prepared(
     ]
     if any(prepared[0].forces.sampled):
         raise TypeError(
-            "simulate_many(): SampleAndHold has a function; expected elements of sarrus.control. Use simulate()"
+            "simulate_many(): SampleAndHold contains a Python function; expected elements of sarrus.control. Use simulate()"
         )
     return prepared
 

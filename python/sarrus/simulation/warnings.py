@@ -97,7 +97,7 @@ def warn_of_starts(mechanism: Mechanism, requested: Array, closed: Array, time: 
     unit = "m" if sliding_velocities(mechanism)[place] else "rad"
     by = moved[k, place] * velocity_scale(mechanism)[place]
     warn_caller(
-        f"the loops are open at the start{_among(exceeded)}: closing them moved joint '{joint.name}' most, by {by:.3g} {unit}; start from "
+        f"the loops are open in the initial state{_among(exceeded)}: to close them, joints were moved, most of all joint '{joint.name}', by {by:.3g} {unit}; pass "
         f"mechanism.assemble(near=q{at(time)}), with fixed=... for joints that must not move",
         DriftWarning,
     )
@@ -161,8 +161,8 @@ def _fast_rate(method: str, dt: float, steps: int, record: Record) -> str:
     share = -np.expm1(-most) if oscillates else 0.0
     if largest > stable * (1.0 + RATE_ERROR):
         fault = (
-            f"is unstable for the applied forces: their fastest rate is {largest / dt:.3g}/s, {largest:.3g} a step, "
-            f"and it is stable up to {stable:.3g}"
+            f"is unstable for the applied forces: their fastest rate is {largest / dt:.3g}/s, or {largest:.3g} per step, "
+            f"and the method is stable up to {stable:.3g} per step"
         )
         shorter = dt * stable / largest
     elif share > EATEN:
@@ -208,7 +208,7 @@ def _fastest(mechanism: Mechanism | Variants, q: Array, k: int, dt: float, eleme
     fast = fastest_rate(mechanism, q[0], elements)
     if fast is None or not fast.rate * dt > RESOLVED:
         return ""
-    return f"; the fastest rate is about {fast.rate:.2g}/s, {fast.rate * dt:.2g} a step, of {fast.quantity} {fast.number:.3g} of {fast.owner}"
+    return f"; the fastest rate is about {fast.rate:.2g}/s, or {fast.rate * dt:.2g} per step, of {fast.quantity} {fast.number:.3g} of {fast.owner}"
 
 
 def _warn_of_drift(
@@ -226,7 +226,7 @@ def _warn_of_drift(
     if off.any():
         runs_end = f"{off.sum()} of {off.size} runs end" if len(off) > 1 else "the run ends"
         warn_caller(
-            f"stabilisation='{stabilisation}' did not keep the loops closed: {runs_end} off them, and accelerations there are meaningless. "
+            f"stabilisation='{stabilisation}' did not keep the loops closed: {runs_end} with open loops, where accelerations are meaningless. "
             "Give stabilisation='projection', a smaller dt, or other gains",
             DriftWarning,
         )
