@@ -354,7 +354,7 @@ def test_meshes_are_of_known_formats(name, tmp_path):
     with pytest.raises(sarrus.ModelError, match="the file is an archive"):
         mesh_files.hull(Mesh(str(tmp_path / name)))
     (tmp_path / "m.off").write_text("OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n")
-    with pytest.raises(ValueError, match="it is of another format"):
+    with pytest.raises(ValueError, match="the file is of another format"):
         mesh_files.opened(tmp_path / "m.off")
 
 
