@@ -146,7 +146,7 @@ class Robot : public Mechanism {
   std::vector<std::string> warnings() const {
     std::vector<std::string> all = written_->warnings;
     for (const std::string& joint : tree().loops.rows > 0 ? idle() : massless())
-      all.push_back("nothing has inertia along joint '" + joint + "': forward dynamics has no answer");
+      all.push_back("no body has inertia along joint '" + joint + "': forward dynamics has no result");
     for (std::string& sentence : model::doubtful(*written_)) all.push_back(std::move(sentence));
     return all;
   }
@@ -306,7 +306,7 @@ class Robot : public Mechanism {
     return q.data();
   }
   static std::string no_answer_text(const char* function, int status) {
-    return std::string(function) + "() has no answer in this state: status " + std::to_string(status);
+    return std::string(function) + "() has no result in this state: status " + std::to_string(status);
   }
   /// Return the number of states. Throws std::invalid_argument if the inputs have different numbers of states.
   std::size_t states_of(const char* function, const Input& q, const Input& v, const Input& a, const Input& multipliers) const {
@@ -369,8 +369,9 @@ class Robot : public Mechanism {
     double* out = work.room(operation, size);
     for (const double* in : call.in)
       if (in == out)
-        throw std::invalid_argument(std::string(signature_.name) +
-                                    "(): an input is its own previous answer, which it would overwrite; copy it first");
+        throw std::invalid_argument(
+            std::string(signature_.name) +
+            "(): an input is the previous result of this function, which the call would overwrite: copy the result first");
     const Parameters parameters = {call.frame, wrenches, wrench_frame, true};
     const double status = sarrus_kernel_table()->single[static_cast<int>(operation)](tree(), parameters, call.in, wrench, out);
     return {out, size, static_cast<Status>(static_cast<int>(status))};

@@ -125,8 +125,9 @@ class Places {
 
   [[noreturn]] void no_place(const std::string& name) {
     if (bodies_.find(name))
-      throw ModelError("'" + name +
-                       "' is a body, which its joints place; expected a frame, or an end of a joint (NAME.parent or NAME.child)");
+      throw ModelError(
+          "'" + name +
+          "' is a body, whose position its joints determine; expected a frame, or an end of a joint (NAME.parent or NAME.child)");
     std::vector<std::string> names;
     for (const FrameDescription& f : d_.frames) names.push_back(f.name);
     for (const JointDescription& j : d_.joints) names.push_back(j.name + ".parent"), names.push_back(j.name + ".child");

@@ -100,7 +100,7 @@ class ControllerReader {
     each_task([&](const auto& kind) {
       if (name == kind.name) task.kind = kind, exists = true;
     });
-    if (!exists) throw std::invalid_argument("no kind of task is named '" + name + "'");
+    if (!exists) throw std::invalid_argument("no task type is named '" + name + "'");
     std::visit([&](auto& kind) { read_fields(name, fields, kind, *this), check_rows(name, kind, task.weight); }, task.kind);
   }
 

@@ -75,13 +75,13 @@ bool answerless(const Mechanism& m, const Info& info) {
   if (info.is(fact::needs_mass) && m.mass() <= 0.0)
     why = "the mechanism has no mass";
   else if (info.is(fact::divides) && !massless(m, info).empty())
-    why = "nothing has inertia along joint '" + massless(m, info).front() +
+    why = "no body has inertia along joint '" + massless(m, info).front() +
           "': give a mass to a body that it carries, or an armature to the joint";
   else if (info.is(fact::floats))
     why = "all bodies together have no inertia about some axis, or values overflow";
   else if (info.is(fact::divides))
     why = "the mass matrix is singular in this configuration, or values overflow";
-  state_error(std::string(info.name) + " has no answer: " + why);
+  state_error(std::string(info.name) + " has no result: " + why);
 }
 
 /// Return the length of an axis of the result. It may depend on the number of requested coordinates, or on the number of inputs of a path.
@@ -348,8 +348,9 @@ Operands operands_of(PyObject* self, const Info& info, const Mechanism& m, const
 /// Return `out`, or a new array; its rows begin at `rows.out`.
 py::object result_of(const Info& info, const Tree& t, const Arguments& a, const Operands& operands, SizeInputs& request,
                      Rows& rows) {
-  if (operands.batch.size() + info.axes.size() > 32)  // largest number of axes in the oldest supported version of NumPy
-    shape_error("the result would have " + std::to_string(operands.batch.size() + info.axes.size()) + " axes; there may be 32");
+  if (operands.batch.size() + info.axes.size() > 32)  // the limit of the oldest NumPy version that is supported
+    shape_error("the result would have " + std::to_string(operands.batch.size() + info.axes.size()) +
+                " axes; expected at most 32");
   std::vector<Py_ssize_t> dims = operands.batch;
   for (std::size_t i = 0; i < operands.all.size(); ++i) {
     const Operand& o = operands.all[i];

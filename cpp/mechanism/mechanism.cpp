@@ -98,7 +98,7 @@ template <class List> std::string listed(const List& names) {
 Mechanism::Mechanism(Description d) : description_(std::move(d)) {
   for (JointDescription& j : description_.joints) {
     if (!visit_every(j.kind, 0, [](auto joint) -> bool { return joint.is_unconstrained; })) continue;
-    if (j.keep_in_tree) throw ModelError("joint '" + j.name + "' constrains nothing, so it cannot carry a body of the tree");
+    if (j.keep_in_tree) throw ModelError("joint '" + j.name + "' does not constrain its bodies, so it cannot be a tree joint");
     j.close_loop = true;
   }
   span(description_);

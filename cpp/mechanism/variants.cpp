@@ -129,7 +129,8 @@ void Variants::add() {
                      "': the pitch must be nonzero in all variants, or zero in all");
   if (m.massless_ != massless_ || (m.mass_ > 0.0) != has_mass_)
     throw ModelError(
-        "variants must agree on which bodies have mass, and inertia along their joints; this one differs: build a new mechanism");
+        "all variants must have mass in the same bodies, and inertia along the same joints; this variant differs: build a new "
+        "mechanism");
 
   if (count_ == 0) lacks_inertia_ = m.lacks_inertia_;
   for (int k = 0; k < m.tree_.nv; ++k)

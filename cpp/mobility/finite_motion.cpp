@@ -68,7 +68,8 @@ FiniteMotion largest_branch(const ScaledLoops& loops, const double* q, const Mat
   for (int again = 0; again < 2; ++again) steps = Steps(loops, q, scaled_to_one(steps.displacements * N * N.transpose()), size);
   int back = 0;
   for (int k = 0; k < count; ++k) back += steps.reliable[k] && steps.distance(k) < 0.02;
-  if (back == count) return {0, std::to_string(count) + " random steps along possible velocities all led back", {}};
+  if (back == count)
+    return {0, std::to_string(count) + " random steps along possible velocities returned to this configuration", {}};
   FiniteMotion result;
   int most[2] = {0, 0};
   bool clear = true;
@@ -85,7 +86,7 @@ FiniteMotion largest_branch(const ScaledLoops& loops, const double* q, const Mat
     }
   }
   if (!clear || most[0] != most[1] || result.neighbours.empty()) {
-    result.reason = "undecided: steps of different lengths and directions do not agree";
+    result.reason = "undecided: steps of different lengths and directions give different results";
     return result;
   }
   result.freedom = most[0];

@@ -37,10 +37,12 @@ Names joints_by_motion(bool move, const Mechanism& mechanism, const Matrix& moti
 void warn_of_rank(const Vector& s, int rank, double gap, Names& warnings) {
   if (gap < 1.0 / nearly_singular)
     warnings.push_back(
-        text("the rank is not clear: the singular value after the last that counts is smaller by a factor of only %.2g", gap));
+        text("the rank is not clear: the largest singular value that is treated as zero is smaller than the next by a factor of "
+             "only %.2g",
+             gap));
   if (rank > 0 && s(rank - 1) < nearly_singular) {
     const int few = static_cast<int>((s.head(rank).array() < nearly_singular).count());
-    warnings.push_back(text("nearly singular: the smallest singular value that counts is %.1g", s(rank - 1)));
+    warnings.push_back(text("nearly singular: the smallest nonzero singular value is %.1g", s(rank - 1)));
     if (few > 1)
       warnings.back() +=
           text(", %d are below %g: rounded dimensions in a file can lock a mechanism that should move", few, nearly_singular);

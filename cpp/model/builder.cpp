@@ -374,7 +374,7 @@ void Builder::check(Coupler& c) const {
     check_sequence(term.coefficients, subject + ": coefficients of " + coordinate);
     zeros = zeros && std::all_of(term.coefficients.begin(), term.coefficients.end(), [](double x) { return x == 0.0; });
   }
-  if (zeros) throw ModelError(subject + " has only zero coefficients; expected at least one other");
+  if (zeros) throw ModelError(subject + " has only zero coefficients; expected at least one nonzero coefficient");
   check_number(c.offset, subject + ": offset");
   if (!c.law) return;
   const std::size_t pieces = c.law->start.size(), terms_per_piece = c.law->coefficient.size() / std::max(pieces, std::size_t{1});
@@ -389,7 +389,7 @@ void Builder::check(Coupler& c) const {
   for (const Constraint& constraint : written_.constraints)  // a prescribed motion
     if (const Coupler* other = std::get_if<Coupler>(&constraint))
       if (other->law && other->terms.size() == 1 && same_term(other->terms[0], c.terms[0]) && !same(*other->law, *c.law))
-        throw ModelError(subject + " contradicts '" + other->name + "', which prescribes another law for " +
+        throw ModelError(subject + " contradicts '" + other->name + "', which prescribes another time function for " +
                          (only ? quoted(c.terms[0].joint) : coordinate_text(c.terms[0])));
 }
 

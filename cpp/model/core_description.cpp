@@ -127,7 +127,7 @@ std::vector<std::string> doubtful(const Description& d) {
     add("damping", type.damping), add("friction", type.friction), add("stiffness", type.stiffness),
         add("armature", type.armature);
     if (!terms.empty())
-      all.push_back(joint + " follows laws of time, so it ignores its " + joined(terms) + ". Set them at another joint");
+      all.push_back(joint + " follows time functions, so its " + joined(terms) + " have no effect. Set them at another joint");
     if (any(type.rest) && !any(type.stiffness)) all.push_back(joint + " has a rest but no stiffness, so the rest has no effect");
     if (j.actuated && type.nv() == 0) all.push_back(joint + " is actuated but does not move, so its motor has no effect");
   }

@@ -85,7 +85,7 @@ void set_free(JointType& j, const Value& free, const Value& fixed) {
     bits |= 1 << (at - parameters.begin()), ++count;
   }
   for (int bit = 0; bit < 6; ++bit) count -= bits >> bit & 1;
-  if (count) throw ModelError("Gimbal: a parameter is named twice in " + shown(free));
+  if (count) throw ModelError("Gimbal: free contains a parameter twice: " + shown(free));
   const Numbers fixed_axes = per("Gimbal", "fixed", fixed, 6);
   j.constants.free = bits;
   for (int k = 0; k < 6; ++k) j.constants.number[k] = bits >> k & 1 ? 0.0 : fixed_axes[static_cast<std::size_t>(k)];

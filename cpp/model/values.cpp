@@ -186,11 +186,12 @@ Law LawFields::made() const {
   require("harmonics", all_finite(law.harmonic), "rows of", waves);
   if (starts.empty() || coefficients.size() != starts.size() || law.coefficient.empty()) {
     const std::size_t terms = law.coefficient.empty() ? 0 : coefficients[0].size();
-    throw ModelError("a law needs at least one start, and one row of coefficients for each; got " +
+    throw ModelError("a time function needs one start time or more, and one row of coefficients for each; got " +
                      shape_text({terms ? coefficients.size() : 0, terms}) + " coefficients for " + std::to_string(starts.size()) +
                      " starts");
   }
-  if (!std::is_sorted(starts.begin(), starts.end())) throw ModelError("starts of a law must not decrease; got " + shown(starts));
+  if (!std::is_sorted(starts.begin(), starts.end()))
+    throw ModelError("start times of a time function must not decrease; got " + shown(starts));
   return law;
 }
 

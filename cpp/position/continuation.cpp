@@ -26,9 +26,9 @@ struct Positions::Continuation {
 
   /// Return the reason for which the branch of a state does not reach the goal, if it does not end before.
   std::string reason(int i, bool outside_limits) const {
-    if (outside_limits) return "joints leave their limits on it";
-    if (crossed(i)) return "a singular position lies on the path, at which branches meet";
-    return passed(i) ? "the fixed coordinates of dependent joints contradict it" : "";
+    if (outside_limits) return "joints exceed their limits on the branch";
+    if (crossed(i)) return "the branch passes a singular position, at which branches meet";
+    return passed(i) ? "the fixed coordinates of dependent joints do not lie on the branch" : "";
   }
 };
 
@@ -228,8 +228,9 @@ std::pair<std::string, Vector> Positions::branch_end(const Closure& closing, con
     }
   }
   if (slowest < 0.05 && !moving.empty())
-    return {where + ": a limit position (dead point), in which " + joined(moving) + " can move while the inputs rest", q};
-  return {where + ": no step closes the loops, not even the shortest", q};
+    return {where + ": a limit position (dead point), in which " + joined(moving) + " can move although the inputs do not move",
+            q};
+  return {where + ": even with the shortest step the loops do not close", q};
 }
 
 /// Solve states on the branches of their closed starts, or as the request's `branch` allows instead.
@@ -282,12 +283,12 @@ Positions::OnBranch Positions::on_branch(const Request& request, const std::vect
       PathOptions path;
       path.tolerance = request.tolerance;
       std::tie(reason, last) = branch_end(closing, leading, c.inputs.row(i), 2, path, start.row(i), nullptr, passed);
-      reason = "it ends" + reason;
+      reason = "the branch ends" + reason;
     }
     result.reason = reason;
     if (found.closed(k)) continue;
     const std::string text =
-        (found.why.empty() ? "" : found.why + "; ") + "the goal is not on the branch of the start: " + reason;
+        (found.why.empty() ? "" : found.why + "; ") + "the target is not on the branch of the initial configuration: " + reason;
     if (!ends) throw AssemblyError(text);
     throw PathTrackingError(text, start, last);
   }

@@ -73,16 +73,17 @@ Positions::Waypoints Positions::waypoints(const PathInputs& inputs) const {
     if (size == 0 && numbers.empty()) return;  // of a joint without coordinates
     const std::size_t count = size ? numbers.size() / size : 0;
     if (count == 0 || numbers.size() % size != 0 || (n && count != n))
-      throw std::invalid_argument("inputs need equally many values, at least one; '" + name + "' has " +
+      throw std::invalid_argument("all inputs need the same number of values, at least one; '" + name + "' has " +
                                   std::to_string(numbers.size()));
     n = count;
   };
   for (const auto& [name, numbers] : inputs.joints)
     take(name, numbers, mechanism.description().joints[joint_by_name(mechanism, name)].nq);
-  if (!n && !inputs.frames.empty()) throw std::invalid_argument("paths of frames alone need times, which count them");
+  if (!n && !inputs.frames.empty())
+    throw std::invalid_argument("paths of frames without joints need times, which determine the number of inputs");
   for (const auto& [name, numbers] : inputs.frames)
     if (numbers.size() != 3 * n && numbers.size() != 12 * n)
-      throw std::invalid_argument("path of frame '" + name + "': expected 12 numbers or 3 of each of " + std::to_string(n) +
+      throw std::invalid_argument("path of frame '" + name + "': expected 12 or 3 numbers for each of " + std::to_string(n) +
                                   " inputs");
   const int count = static_cast<int>(n);
   Goal all = goal(inputs.frames, inputs.joints, count);

@@ -122,8 +122,8 @@ std::string Search::why_open(const Vector& q) const {
   const std::string name = mechanism.constraint_name(static_cast<int>(worst));
   std::string text = "no configuration was found that closes all loops: '" + name + "' (" +
                      closure_.kind_of(static_cast<int>(worst)) + ") stays open, by " + three_digits(open) +
-                     " of the mechanism's size in the best one (" + loops.row_name(c.row + static_cast<int>(row)) + ": " +
-                     three_digits(phi(c.row + row)) + ")";
+                     " of the mechanism's length in the best configuration (" + loops.row_name(c.row + static_cast<int>(row)) +
+                     ": " + three_digits(phi(c.row + row)) + ")";
   if (c.child >= 0) {
     double squares[2] = {0.0, 0.0};
     bool has[2] = {false, false};
@@ -134,26 +134,27 @@ std::string Search::why_open(const Vector& q) const {
     std::vector<std::string> gaps;
     if (has[0]) gaps.push_back(three_digits(std::sqrt(squares[0])) + " m");
     if (has[1]) gaps.push_back(three_digits(std::sqrt(squares[1])) + " rad");
-    text += ", its closest approach " + joined(gaps, " and ");
+    text += "; the remaining gap is " + joined(gaps, " and ");
   }
   std::vector<std::string> further;
   for (Eigen::Index i = 0; i < residuals.size(); ++i)
     if (i != worst && residuals(i) > 0.1 * open) further.push_back("'" + mechanism.constraint_name(static_cast<int>(i)) + "'");
   if (!further.empty())
-    text += "; " + joined(further) + " stay open, too: they contradict one another, or none of them can close";
+    text +=
+        "; " + joined(further) + " stay open, too: these constraints contradict one another, or none of them can be satisfied";
   if (!closure_.fixed.empty()) {
     const Closure released(closure_.model, closure_.frames, {});
     Search search(released, q, {input_.time, closure_.frame_targets(input_.targets)}, 0);
     if (search.nearest(10, tolerances::closed).open <= tolerances::closed)
-      return text + "; loops do close if " + quoted_joints(closure_.model.mechanism, closure_.fixed) +
-             " may move: the coordinates fixed for them contradict the loops";
+      return text + "; the loops can close if " + quoted_joints(closure_.model.mechanism, closure_.fixed) +
+             " may move: their fixed coordinates contradict the loops";
   }
   if (open < 1e-3)
     return text +
-           "; if parts fit no better than that, because a file has rounded numbers, sarrus.without_redundant_constraints(robot) "
+           "; if the remaining error comes from rounded numbers of a file, sarrus.without_redundant_constraints(robot) "
            "returns the "
            "mechanism without the contradictory rows; tolerance= accepts the best fit, which most functions treat as open loops";
-  return text + "; either lengths and placements do not allow it, or another start is needed: near=, starts=";
+  return text + "; either lengths and placements do not allow it, or another initial guess is needed: near=, starts=";
 }
 
 std::string Search::why_out_of_reach(const Vector& best) const {

@@ -554,7 +554,7 @@ void Reader::prepare(CollisionContacts& e) {
 
 void Reader::prepare(EndStop& e) {
   const Argument::List names = at("joint").is_sequence() ? at("joint").items() : Argument::List{at("joint")};
-  if (names.empty()) throw ModelError(label("joint") + " must be one joint or several; got none");
+  if (names.empty()) throw ModelError(label("joint") + " must name at least one joint; got none");
   std::vector<int> velocities;
   for (const Argument& name : names) {
     e.joint.push_back(of_.coordinate(of_.joint(name), at("index"), "an end stop"));

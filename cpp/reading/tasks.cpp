@@ -668,7 +668,8 @@ class ContactReader {
     if (c.radius < 0.0 || within < 0.0)
       throw ModelError("radius and within of " + subject_ + " must not be negative; got " + at("radius").shown() + " and " +
                        shortest(within));
-    if (!plane && !at("within").is_none()) throw ModelError("within of " + subject_ + " requires a plane: pass its offset");
+    if (!plane && !at("within").is_none())
+      throw ModelError("within of " + subject_ + " is a distance from a plane: also pass the plane's offset");
     c.within = plane ? within : HUGE_VAL;
     c.torsion = constant(label("torsion"), at("torsion"));
     if (c.torsion < 0.0 || (c.torsion > 0.0 && c.friction == 0.0))

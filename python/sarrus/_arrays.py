@@ -39,7 +39,7 @@ def real_numbers(x: ArrayLike) -> Array:
         if is_masked(x):
             raise TypeError("got masked entries")
         if a.ndim > MOST_AXES:
-            raise ValueError(f"got {a.ndim} axes; there may be {MOST_AXES}")
+            raise ValueError(f"got {a.ndim} axes; expected at most {MOST_AXES}")
         return a.astype(float)
     except (OverflowError, RuntimeError) as error:
         # an integer is beyond the range of float64, or the array has more axes than NumPy can iterate over

@@ -35,7 +35,7 @@ def _choose() -> None:
             return _core.use_kernels(importlib.import_module(f"sarrus.{_LEVELS[level]}").table)
     raise ImportError(
         f"sarrus was built for processors of the level {built[-1]}, which this processor does not support: build it on this machine ({_REBUILD}), "
-        "or with SARRUS_LEVELS=all in the environment of pip for every processor"
+        "or set the environment variable SARRUS_LEVELS=all when you build it, to support all processors"
     )
 
 

@@ -112,7 +112,7 @@ class MotorMotions:
         off = np.abs(x[..., self.columns] - np.eye(len(self.columns)))
         independent = np.asarray((off < ALONE).all(axis=(-2, -1)))
         if not independent.any():
-            cut = "; or components of the joint's wrench are indeterminate (joint_wrenches(q, v, a).indeterminate)"
+            cut = "; another possible reason: components of the joint's wrench are indeterminate (joint_wrenches(q, v, a).indeterminate)"
             raise ModelError(
                 f"motors ({', '.join(self.base.actuated)}) do not move independently of each other; expected as many motors as degrees of freedom{cut * bool(self.fixed_joints)}"
             )
@@ -186,7 +186,7 @@ class MotorChanges:
         q, nv = self.q, self.robot.nv
         if self.basis.shape[-1] != len(self.columns):
             raise ModelError(
-                f"efforts require as many motors as degrees of freedom; got {len(self.columns)} for {self.basis.shape[-1]}"
+                f"efforts require as many motors as degrees of freedom; got {len(self.columns)} motors for {self.basis.shape[-1]} degrees of freedom"
             )
         kept = np.eye(nv)[self.columns]
         x = self.basis @ np.linalg.inv(kept @ self.basis)

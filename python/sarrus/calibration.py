@@ -228,10 +228,12 @@ def calibrate(
     J = rows.derivatives(place) * weight[:, None]
     base = independent_columns(J, None, 1.0 / prior)
     if not len(base.kept):
-        raise ModelError(f"these measurements determine no dimension better than its spread: {', '.join(chosen.names)}")
+        raise ModelError(
+            f"the measurements determine no dimension more accurately than its prior, spread=: {', '.join(chosen.names)}"
+        )
     if len(residual) < FEW * len(base.kept):
         warnings.warn(
-            f"{len(residual)} numbers for {len(base.kept)} combinations of {len(chosen)} dimensions: the fit follows the noise; measure more positions, "
+            f"{len(residual)} measured numbers are too few for {len(base.kept)} combinations of {len(chosen)} dimensions: the model fits the noise; measure more positions, "
             "or name fewer dimensions=",
             ModelWarning,
             stacklevel=2,

@@ -89,7 +89,7 @@ def _at_inputs(label: str, x: Any, q: Array, *more: int) -> Array:
     """
     if x.shape != (q.shape[-2], *more):
         raise ShapeError(
-            f"{label} must be one for each of {q.shape[-2]} inputs, {(q.shape[-2], *more)}; got shape {x.shape}"
+            f"{label} must have a value for each of {q.shape[-2]} inputs, shape {(q.shape[-2], *more)}; got shape {x.shape}"
         )
     return np.asarray(x)
 

@@ -256,7 +256,7 @@ def checked_inputs(robot: Mechanism, inputs: Any, argument: str = "inputs") -> d
         path = path[:, None] if path.ndim == 1 else path
         if path.ndim != 2 or path.shape[1] != robot.joint(name).type.nv or robot.joint(name).type.nq != path.shape[1]:
             raise ShapeError(
-                f"{argument} of '{name}' need (n,) coordinates of a joint with one; got shape {path.shape}"
+                f"{argument} of '{name}' must be (n,) coordinates, of a joint with one coordinate; got shape {path.shape}"
             )
         paths[name] = path
     if len({len(path) for path in paths.values()}) > 1:

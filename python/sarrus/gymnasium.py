@@ -263,7 +263,7 @@ def _efforts(robot: Mechanism, names: Sequence[str], efforts: ArrayLike | None, 
     u = np.broadcast_to(u, count)
     if not np.isfinite(u).all() or (u <= 0.0).any():
         raise ModelError(
-            f"efforts of actions of 1 must be positive, but {', '.join(names)} have no effort limits: pass efforts=; got {u}"
+            f"the efforts for an action of 1 must be positive, but {', '.join(names)} have no effort limits: pass efforts=; got {u}"
         )
     return np.asarray(u)
 

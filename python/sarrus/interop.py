@@ -327,9 +327,9 @@ def parts_of(joint: Any, n: int, name: str) -> list[Part]:
         return [Part((), types[kind], joint.nq)]
     if kind == "JointModelUniversal":
         return [Part((), Universal(model.axis1, model.axis2), 2)]
-    cure = "make it of joints of one axis"
+    cure = "replace it by joints with one axis"
     if kind == "JointModelMimic" and "JointModelH" in str(model):
-        kind, cure = f"{kind} of a screw", "Pinocchio's own algorithms leave its pitch out of velocities"
+        kind, cure = f"{kind} of a screw", "Pinocchio's algorithms omit the pitch in the velocities of such a joint"
     elif kind == "JointModelMimic" and model.scaling == 0.0:
         cure = "its scaling must not be zero"
     elif kind == "JointModelMimic" or joint.nv == 1:  # the axis is read from the joint's motion subspace
@@ -372,12 +372,14 @@ def _shared(robot: Mechanism, model: Any) -> Iterator[tuple[Joint, slice, slice,
             joint = left.pop(part_name)
             angle_in_two = joint.kind == "Planar" or (joint.nq == 1 and part.nq == 2)
             if joint.nv != part.type.nv or part.nq != (0 if i in leader_of else joint.nq + angle_in_two):
-                fault = f"joint '{part_name}' is {joint.kind}, with {joint.nq} coordinates, and in Pinocchio a {pinocchio_joint.shortname()}"
-                raise ModelError(f"{fault}, with {part.nq}: the two are not the same model")
+                fault = f"joint '{part_name}' is {joint.kind} with {joint.nq} coordinates in the robot, but a {pinocchio_joint.shortname()}"
+                raise ModelError(
+                    f"{fault} with {part.nq} in Pinocchio's model: robot and model must describe the same mechanism"
+                )
             if joint.reversed and (joint.type.quaternion or joint.kind == "Planar"):
                 fault = f"joint '{part_name}' ({joint.kind}) has its child nearer to the ground"
                 raise ModelError(
-                    f"{fault}, and Pinocchio has the coordinates of its inverse: exchange parent and child"
+                    f"{fault}, so that Pinocchio's coordinates belong to the inverse motion: exchange parent and child"
                 )
             if i in leader_of:
                 leader = names[leader_of[i]]
@@ -390,7 +392,7 @@ def _shared(robot: Mechanism, model: Any) -> Iterator[tuple[Joint, slice, slice,
             iq, iv = iq + part.nq, iv + joint.nv
     if left:
         raise ModelError(
-            f"the model has no joint {', '.join(map(repr, left))}, which the robot has: the two are not the same model"
+            f"the model has no joint {', '.join(map(repr, left))}, which the robot has: robot and model must describe the same mechanism"
         )
     yield from mimics_found
 

@@ -60,11 +60,11 @@ class Law:
         harmonics = _finite(self.harmonics, "harmonics", 2)
         if not starts.size or len(coefficients) != len(starts) or not coefficients.size:
             raise ModelError(
-                f"a law needs at least one start, and one row of coefficients for each; got {coefficients.shape} "
+                f"a time function needs one start time or more, and one row of coefficients for each; got {coefficients.shape} "
                 f"coefficients for {len(starts)} starts"
             )
         if (np.diff(starts) < 0.0).any():
-            raise ModelError(f"starts of a law must not decrease; got {starts.tolist()}")
+            raise ModelError(f"start times of a time function must not decrease; got {starts.tolist()}")
         if harmonics.size and harmonics.shape[-1] != 3:
             raise ModelError(f"a harmonic must be (amplitude, rate, phase); got {self.harmonics!r}")
         for name, array in (("starts", starts), ("coefficients", coefficients), ("harmonics", harmonics)):

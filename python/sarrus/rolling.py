@@ -524,7 +524,7 @@ class RollingContact:
             else:
                 raise IntegrationError(
                     f"no convergence within tolerance {tolerance:g} in 1024 steps between t = {begin:g} and {end:g} s, from eta = {path[-1]}; "
-                    "if the plan jumps, include the time of the jump in times",
+                    "if the path of the contact jumps, include the time of the jump in times",
                     np.array(path),
                 )
             path.append(fine + error)
@@ -602,7 +602,7 @@ def _check_length(surface: Surface, name: str, value: float, *, may_be_zero: boo
         raise ModelError(f"{name} of {surface} must not be zero")
     if value and not 1.0 / LARGEST <= abs(value) <= LARGEST:
         raise ModelError(
-            f"{name} of {surface} must be between {1.0 / LARGEST:g} and {LARGEST:g} m, or its curvature overflows"
+            f"{name} of {surface} must be between {1.0 / LARGEST:g} and {LARGEST:g} m, because otherwise its curvature overflows"
         )
 
 

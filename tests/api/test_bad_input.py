@@ -222,7 +222,7 @@ JOINTS = {
     "pitch in words": (lambda: Helical("z", "steep"), ModelError, "pitch"),
     "two pitches": (lambda: Helical("z", [1, 2]), ModelError, "pitch"),
     "gimbal of unknown freedom": (lambda: Gimbal("rx rw"), ModelError, "'rw' is not one of rx ry rz tx ty tz"),
-    "gimbal free twice": (lambda: Gimbal("rx rx"), ModelError, "named twice"),
+    "gimbal free twice": (lambda: Gimbal("rx rx"), ModelError, "contains a parameter twice"),
     "gimbal of arrays": (lambda: Gimbal(np.ones((2, 2))), ModelError, "is not one of rx ry rz tx ty tz"),
     "gimbal of a number": (lambda: Gimbal(3), ModelError, "Gimbal"),
     "gimbal held by two": (lambda: Gimbal("rx", fixed=(1, 2)), ModelError, "fixed needs one number or 6"),
@@ -310,11 +310,11 @@ CONSTRAINTS = {
     "law by a function": (lambda: prescribe(law=np.sin), ModelError, "'drive': law must be a time function"),
     "law for a quaternion": (lambda: prescribe(("socket", 0)), ModelError, "is not a velocity"),
     "law for an unknown joint": (lambda: prescribe("hings"), NameNotFoundError, "'drive': no joint is named 'hings'; did you mean 'hinge'"),
-    "two laws for one coordinate": (prescribe_twice, ModelError, "'other' contradicts 'one', which prescribes another law for 'hinge'"),
+    "two laws for one coordinate": (prescribe_twice, ModelError, "'other' contradicts 'one', which prescribes another time function for 'hinge'"),
 
     "led by no law": (lambda: lead({}), ModelError, "'crane' needs a dict whose keys are some of rx ry rz tx ty tz, and whose values are laws; got {}"),
     "led in a list": (lambda: lead([0.0]), ModelError, "'crane' needs a dict"),
-    "led along w": (lambda: lead({"tw": 0.0}), ModelError, "'crane': laws are for rx ry rz tx ty tz; got 'tw'"),
+    "led along w": (lambda: lead({"tw": 0.0}), ModelError, "'crane': keys of laws must be from rx ry rz tx ty tz; got 'tw'"),
     "led by words": (lambda: lead({"tx": "fast"}), ModelError, "'crane': tx must be a time function"),
     "led along itself": (lambda: lead({"tx": 0.0}, relative_to="b"), ModelError, "'crane' connects body 'b' to itself"),
     "led nowhere": (lambda: lead({"tx": 0.0}, body="ba"), NameNotFoundError, "'crane': no body is named 'ba'"),
@@ -331,7 +331,7 @@ CONSTRAINTS = {
     "wheel round nothing": (lambda: roll(center=(0, 0)), ModelError, "'contact': center needs three finite numbers"),
     "plane through infinity": (lambda: roll(point=(0, 0, INF)), ModelError, "'contact': point needs three finite numbers"),
     "disc on a sphere": (lambda: roll(axle="y", on_radius=1.0), ModelError, "'contact': a disc rolls on planes only; got an axle and on_radius = 1.0"),
-    "normal of a sphere": (lambda: roll(normal="x", on_radius=1.0), ModelError, "'contact': normal is a plane's, and on_radius = 1.0 makes it a sphere"),
+    "normal of a sphere": (lambda: roll(normal="x", on_radius=1.0), ModelError, "'contact': normal describes a plane, but on_radius = 1.0 describes a sphere"),
     "sphere on a point": (lambda: roll(on_radius=0), ModelError, "'contact': on_radius must be positive, or negative for the inside"),
     "sphere inside its equal": (lambda: roll(on_radius=-0.1), ModelError, "a sphere of radius 0.1 cannot roll inside one of radius 0.1"),
     "sphere inside a smaller one": (lambda: roll(on_radius=-0.05), ModelError, "a sphere of radius 0.1 cannot roll inside one of radius 0.05"),
@@ -353,8 +353,8 @@ CONSTRAINTS = {
     "function for a joint that came to close": (lambda: chosen_loop(lambda b: b.add_pfaffian("blade", narrow, ["top"])), ModelError, "'blade' refers to joint 'top', which closes a loop .*tree=True"),
     "two values for a row": (lambda: pfaffian([[1, 2, 3]], value=(1, 2)), ModelError, "'blade': value has 2 entries for 1 rows"),
     "value nan": (lambda: pfaffian([[1, 2, 3]], value=NAN), ModelError, "'blade': value needs a finite number"),
-    "derivative of numbers": (lambda: pfaffian([[1, 2, 3]], derivative=lambda q, v: 0), ModelError, "'blade': derivative is a function of q and v, where rows is one of q"),
-    "derivative in words": (lambda: pfaffian(narrow, ["hinge"], derivative="none"), ModelError, "'blade': derivative is a function of q and v"),
+    "derivative of numbers": (lambda: pfaffian([[1, 2, 3]], derivative=lambda q, v: 0), ModelError, "'blade': derivative must be a function of q and v, and requires rows to be a function of q"),
+    "derivative in words": (lambda: pfaffian(narrow, ["hinge"], derivative="none"), ModelError, "'blade': derivative must be a function of q and v"),
     "function of the wrong width": (lambda: pfaffian(narrow), ModelError, r"'blade': rows must return \(k, 3\) for q of shape \(17,\); got \(1, 1\)"),
     "function without numbers": (lambda: pfaffian(lambda q: "abc"), ModelError, "'blade': rows must return an array .* of numbers; got array.'abc'"),
     "function of one row, not rows": (lambda: pfaffian(lambda q: q[..., :3]), ModelError, r"'blade': rows must return an array \(..., k, n\)"),
@@ -393,9 +393,9 @@ LAWS = {
     "spline nan": (lambda: laws.spline([0, 1], [1, NAN]), ModelError, "a spline's values must be a sequence of finite numbers"),
     "spline with one slope": (lambda: laws.spline([0, 1], [1, 2], slopes=(1,)), ModelError, "slopes of a spline must be two numbers"),
     "spline too steep": (lambda: laws.spline([0, 1e-300], [0, 1]), ModelError, "coefficients must be rows of finite numbers"),
-    "law without pieces": (lambda: laws.Law((), ()), ModelError, "at least one start, and one row of coefficients for each"),
+    "law without pieces": (lambda: laws.Law((), ()), ModelError, "one start time or more, and one row of coefficients for each"),
     "law with pieces of two kinds": (lambda: laws.Law((0, 1), ((1,), (1, 2))), ModelError, "coefficients must be rows of equally many finite numbers"),
-    "law with pieces out of order": (lambda: laws.Law((1, 0), ((1,), (1,))), ModelError, "starts of a law must not decrease"),
+    "law with pieces out of order": (lambda: laws.Law((1, 0), ((1,), (1,))), ModelError, "start times of a time function must not decrease"),
     "law with half a harmonic": (lambda: laws.Law(harmonics=((1, 2),)), ModelError, "a harmonic must be .amplitude, rate, phase."),
     "law plus a word": (lambda: laws.polynomial(1) + "one", TypeError, "unsupported operand"),
     "array plus a law": (lambda: np.ones(2) + laws.polynomial(1), TypeError, None),  # in whatever words NumPy has
@@ -425,8 +425,8 @@ STATES = {
     "objects": (lambda: id_(np.array([1], object), Q, Q), TypeError, "q must hold real numbers"),
     "ragged": (lambda: id_([[1], [1, 2]], Q, Q), TypeError, "q must hold real numbers"),
     "text": (lambda: id_("up", Q, Q), TypeError, "q must hold real numbers"),
-    "no inertia": (lambda: TIP.forward_dynamics(*np.zeros((3, 2))), StateError, "nothing has inertia along joint 'wrist'"),
-    "no inertia, inverse": (lambda: TIP.mass_matrix_inverse(np.zeros(2)), StateError, "nothing has inertia along joint 'wrist'"),
+    "no inertia": (lambda: TIP.forward_dynamics(*np.zeros((3, 2))), StateError, "no body has inertia along joint 'wrist'"),
+    "no inertia, inverse": (lambda: TIP.mass_matrix_inverse(np.zeros(2)), StateError, "no body has inertia along joint 'wrist'"),
     "too few directions": (lambda: sarrus.formulations.operational_inertia(PENDULUM, Q, "arm"), StateError, "'arm' can move in 1 of 6 directions"),
     "centre of nothing": (lambda: joined(Revolute("z"), inertia=None).center_of_mass(Q), StateError, "mass"),
 }
@@ -467,7 +467,7 @@ CALLS = {
 SIZES = {
     "more rows than memory": (lambda: id_(np.broadcast_to(Q, (2**45, 1)), Q, Q), MemoryError, None),
     "a product of axes": (lambda: id_(np.zeros((2**23, 1, 1)), np.zeros((1, 2**23, 1)), Q), MemoryError, None),
-    "more axes than numpy has": (lambda: PENDULUM.mass_matrix(np.zeros((1,) * 32)), ShapeError, "would have 33 axes; there may be 32"),
+    "more axes than numpy has": (lambda: PENDULUM.mass_matrix(np.zeros((1,) * 32)), ShapeError, "would have 33 axes; expected at most 32"),
     "empty and endless": (lambda: joined(Fixed()).pose(np.empty((2**60, 0)), "arm"), ValueError, "too big|too large"),
     "two endless axes": (lambda: joined(Fixed()).velocity(np.empty((2**40, 1, 0)), np.empty((2**40, 0)), "arm"), ValueError, "too big|too large"),
 }
@@ -574,7 +574,7 @@ def test_a_warning_of_the_model_stands_at_the_users_line_and_names_all_terms():
 
     with pytest.warns(sarrus.ModelWarning) as caught:
         robot = led(**TERMS, rest=0.1, limits=(-1, np.inf)).build()
-    message = "joint 'crane' follows laws of time, so it ignores its damping, friction, stiffness, armature. "
+    message = "joint 'crane' follows time functions, so its damping, friction, stiffness, armature have no effect. "
     message += "Set them at another joint"
     assert [(str(w.message), w.filename) for w in caught] == [(message, __file__)]
     assert robot.warnings == (message,)
@@ -608,7 +608,7 @@ def test_a_cycle_through_a_weld_is_a_loop():
 
 def test_a_tip_without_mass():
     """Its forces can be computed, its acceleration cannot, unless the motor has a rotor."""
-    assert TIP.warnings == ("nothing has inertia along joint 'wrist': forward dynamics has no answer",)
+    assert TIP.warnings == ("no body has inertia along joint 'wrist': forward dynamics has no result",)
     q, v, a = np.array([0.3, 0.2]), np.ones(2), np.ones(2)
     assert_allclose(TIP.inverse_dynamics(q, v, a)[1], 0.0, atol=1e-15)
     assert_allclose(TIP.mass_matrix(q)[1], 0.0, atol=1e-15)
@@ -631,7 +631,7 @@ def test_a_point_on_its_axis_has_no_inertia(axis):
     joint = Revolute(axis)
     builder = bodies("arm", inertia=Inertia(1.0, 0.3 * joint.axis, np.zeros((3, 3))))
     builder.add_joint("spin", joint, "ground", "arm")
-    with pytest.raises(StateError, match="nothing has inertia along joint 'spin'"):
+    with pytest.raises(StateError, match="no body has inertia along joint 'spin'"):
         builder.build().forward_dynamics(Q, Q, Q)
 
 
@@ -710,7 +710,7 @@ ELSEWHERE = {
     "path at too many times": (lambda: path(t=[0, 1, 2]), ShapeError, r"\(n, nq\) = \(3, 1\); got shape \(2, 1\)"),
     "path with too few velocities": (lambda: path(v=[[0.0]]), ShapeError, r"\(n, nv\) = \(2, 1\); got shape \(1, 1\)"),
     "path that is imaginary": (lambda: path(q=1j * WAY), TypeError, "q of a path must be real"),
-    "path with another guide": (lambda: path(_guide=3), TypeError, r"made by path_through\(\); got the guide 3"),
+    "path with another guide": (lambda: path(_guide=3), TypeError, r"set by path_through\(\) only; got 3"),
     "path at a time beyond floats": (
         lambda: path().at(HUGE),
         ShapeError,
@@ -761,12 +761,12 @@ ELSEWHERE = {
     "forces of too many axes": (
         lambda: spatial.cross_force(np.zeros((1,) * 39 + (6,)), np.zeros(6)),
         ShapeError,
-        "40 axes; there may be 32",
+        "40 axes; expected at most 32",
     ),
     "screws of too many axes": (
         lambda: spatial.body_jacobian(np.zeros((1,) * 39 + (2, 6)), np.zeros(2)),
         ShapeError,
-        "41 axes; there may be 32",
+        "41 axes; expected at most 32",
     ),
     "forces that do not broadcast": (
         lambda: spatial.cross_force(np.zeros((2, 6)), np.zeros((3, 6))),

@@ -160,7 +160,7 @@ def test_dependent_joints_on_the_other_branch_have_a_status_in_any_size_alone_an
 def test_where_the_branch_ends_another_one_is_told():
     robot = mechanisms.four_bar()
     beyond = {"pivot": 1.6}  # where only the other circuit is
-    with pytest.warns(sarrus.BranchWarning, match="it ends, at pivot"):
+    with pytest.warns(sarrus.BranchWarning, match="the branch ends, at pivot"):
         q = robot.assemble(fixed=beyond)
     found, status = robot.assemble(fixed=beyond, return_status=True)
     assert status == Status.OTHER_BRANCH
@@ -169,7 +169,8 @@ def test_where_the_branch_ends_another_one_is_told():
         warnings.simplefilter("error")
         assert_allclose(robot.assemble(fixed=beyond, branch="any"), q)
     with pytest.raises(
-        sarrus.PathTrackingError, match="the goal is not on the branch of the start: it ends, at pivot"
+        sarrus.PathTrackingError,
+        match="the target is not on the branch of the initial configuration: the branch ends, at pivot",
     ) as end:
         robot.assemble(fixed=beyond, branch="only")
     assert np.isfinite(end.value.last_configuration).all()
@@ -186,7 +187,8 @@ def test_where_the_branch_ends_another_one_is_told():
 def test_nothing_there_says_how_far_the_branch_goes():
     robot = mechanisms.four_bar()
     with pytest.raises(
-        sarrus.PathTrackingError, match=r"no configuration was found.*the goal is not on the branch of the start"
+        sarrus.PathTrackingError,
+        match=r"no configuration was found.*the target is not on the branch of the initial configuration",
     ) as end:
         robot.assemble(fixed={"pivot": -0.2})
     assert end.value.path.shape == (1, 3)
@@ -218,7 +220,7 @@ def test_passed_singular_positions_are_counted_by_the_core():
     start = robot.assemble(fixed={"motor": 0.7}, branch="any")
     q, status = robot.assemble(start, fixed={"motor": -0.7}, return_status=True)
     assert status == Status.OTHER_BRANCH
-    with pytest.warns(sarrus.BranchWarning, match="a singular position lies on the path"):
+    with pytest.warns(sarrus.BranchWarning, match="the branch passes a singular position"):
         robot.assemble(start, fixed={"motor": -0.7})
 
 

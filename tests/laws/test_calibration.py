@@ -213,7 +213,9 @@ def test_an_outlier_that_pulls_at_all_residuals_is_found():
 def test_numbers_that_are_few_are_warned_of():
     robot, q, inputs = delta(5)
     seen = robot.pose(q, "platform")[:, :3, 3] + 1e-4 * np.random.default_rng(0).standard_normal((5, 3))
-    with pytest.warns(sarrus.ModelWarning, match="15 numbers for .* combinations .* follows the noise"):
+    with pytest.warns(
+        sarrus.ModelWarning, match="15 measured numbers are too few for .* combinations .* fits the noise"
+    ):
         calibrate(robot, Measurements(inputs, {"platform": seen}), near=q)
 
 

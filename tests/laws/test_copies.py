@@ -341,7 +341,11 @@ BAD = {
         sarrus.NameNotFoundError,
         "no frame is named 'thread.parnet'",
     ),
-    "a body's own frame": ({"placements": {"bar": (0, 0, 0)}}, ModelError, "'bar' is a body, which its joints place"),
+    "a body's own frame": (
+        {"placements": {"bar": (0, 0, 0)}},
+        ModelError,
+        "'bar' is a body, whose position its joints determine",
+    ),
     "no placement": (
         {"placements": {"end": (0, 0)}},
         ModelError,

@@ -347,7 +347,7 @@ def pushed(m):
 
 def ignored(joint, field, said):
     """Return True if a warning reports that this field of a joint has no effect."""
-    return any(re.search(rf"joint '{joint}' .*, so it ignores its .*\b{field}\b", text) for text in said)
+    return any(re.search(rf"joint '{joint}' .*, so its .*\b{field}\b.* have no effect", text) for text in said)
 
 
 def differ(one, two):

@@ -192,7 +192,7 @@ def test_motors_that_do_not_determine_a_frame():
         ({"frames": {"plattform": np.zeros(3)}}, sarrus.NameNotFoundError, "platform"),
         ({"frames": [1.0]}, TypeError, "frames must be a mapping"),
         ({"joints": {"platform": 1.0}}, sarrus.NameNotFoundError, "platform"),
-        ({"frames": {"platform": [1.0, 0, 0, 0, 0, 0]}}, sarrus.StateError, "'platform' has no answer"),
+        ({"frames": {"platform": [1.0, 0, 0, 0, 0, 0]}}, sarrus.StateError, "'platform' has no result"),
         ({"frames": {"platform": [np.nan, 0, 0]}}, sarrus.StateError, "finite"),
     ],
 )

@@ -483,7 +483,7 @@ def test_configurations_that_stay_open_are_told(make, locked, metric):
     assert np.abs(robot.constraint_residual(q[closed])).max() < 1e-8
     lost = robot.random(0, size=2000)[~closed][0]
     with pytest.raises(
-        sarrus.StateError, match=r"does not close the loops from this configuration: '\w+' stays open by"
+        sarrus.StateError, match=r"does not close the loops from this configuration: '\w+' still has an error of"
     ):
         robot.project_configuration(lost, **how)
 

@@ -175,8 +175,8 @@ def test_a_joint_that_no_loop_holds_is_named():
     spin.add_joint("loose", Revolute("z"), "slider", "vane")
     robot = spin.build()
 
-    assert robot.warnings == ("nothing has inertia along joint 'loose': forward dynamics has no answer",)
-    with pytest.raises(sarrus.StateError, match="nothing has inertia along joint 'loose'"):
+    assert robot.warnings == ("no body has inertia along joint 'loose': forward dynamics has no result",)
+    with pytest.raises(sarrus.StateError, match="no body has inertia along joint 'loose'"):
         robot.forward_dynamics(robot.neutral(), np.zeros(robot.nv), np.zeros(robot.nv))
 
 

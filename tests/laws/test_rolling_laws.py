@@ -327,7 +327,7 @@ def test_a_radius_of_few_digits():
                 np.zeros(5), lambda t, eta: [float(t < 0.1234), 0, 0, 0, 0], [0.0, 1.0], tolerance=1e-12
             ),
             sarrus.IntegrationError,
-            "no convergence within tolerance 1e-12 .* between t = 0 and 1 s.*plan jumps",
+            "no convergence within tolerance 1e-12 .* between t = 0 and 1 s.*path of the contact jumps",
         ),
         (
             lambda: BALL.motion(np.zeros(5), lambda t, eta: np.zeros(5), []),

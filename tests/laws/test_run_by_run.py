@@ -223,7 +223,7 @@ def test_runs_of_several_mechanisms_are_drawn_and_written(tmp_path):
     assert again.mechanisms == robots and repr(again) == repr(runs)
     assert_array_equal(again[2].tau, runs[2].tau)
     assert again[2].mechanism.mass == 3.0
-    with pytest.raises(ValueError, match="its runs have different mechanisms"):
+    with pytest.raises(ValueError, match="the runs of the file have different mechanisms"):
         sarrus.results.Sweep.load(tmp_path / "runs.npz", mechanism=robots[0])
     runs[1].save(tmp_path / "one.npz")
     assert_array_equal(sarrus.Trajectory.load(tmp_path / "one.npz").q, runs.q[1])

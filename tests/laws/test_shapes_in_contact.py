@@ -514,7 +514,7 @@ def test_overlap_is_of_the_shapes_own_size(size):
         b.add_shape("ground", Plane(), (0, 0, -size * (1 - share)))
         b.set_home({})
         if told:
-            with pytest.warns(sarrus.ModelWarning, match="overlap at home"):
+            with pytest.warns(sarrus.ModelWarning, match="overlap in the home configuration"):
                 b.build()
         else:
             b.build()

@@ -95,7 +95,7 @@ def test_four_surfaces_on_legs_of_three_joints(seed, size):
     q, v = robot.integrate(home, 0.05 * rng.normal(size=robot.nv)), 0.1 * rng.normal(size=robot.nv)
     feet = [SurfaceContact(foot, (size, size), friction=0.3) for foot in FEET]
     solution = TaskControl(robot, trunk(robot, home), control.Limits(), feet).solve(0.0, q, v)
-    assert solution.status == "solved" or "hard tasks violated, because of" in solution.status
+    assert solution.status == "solved" or "hard tasks violated, because these limits are reached:" in solution.status
     for force in solution.forces.values():
         x, y, z = force[:3]
         assert max(abs(x), abs(y)) <= 0.3 / np.sqrt(2.0) * z + 1e-9 * robot.mass * 9.81
@@ -214,7 +214,7 @@ BAD = [
     (lambda: RigidContact("LF_foot", on="trunk"), sarrus.ModelError, "plane that is fixed in the world"),
     (lambda: control.CompliantContact("LF_foot", height=STANDS), sarrus.ModelError, "plane that is fixed in the world"),
     (lambda: PointContact("LF_foot", radius=-1.0), sarrus.ModelError, "radius and within"),
-    (lambda: PointContact("LF_foot", within=0.1), sarrus.ModelError, "pass its offset"),
+    (lambda: PointContact("LF_foot", within=0.1), sarrus.ModelError, "also pass the plane's offset"),
     (lambda: PointContact("LF_foot", torsion=-0.1), sarrus.ModelError, "torsion of PointContact"),
     (lambda: PointContact("LF_foot", 0.0, torsion=0.1), sarrus.ModelError, "needs friction"),
     (lambda: PointContact("LF_foot", stands="always"), sarrus.ModelError, "stands of PointContact"),

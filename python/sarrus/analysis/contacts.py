@@ -71,7 +71,7 @@ def overlapping(robot: LoopFunctions, q: Array) -> Iterator[str]:
     )
     if pairs:
         listed = ", ".join(f"'{first}' and '{second}'" for first, second in list(pairs)[:4]) + " …" * (len(pairs) > 4)
-        yield f"shapes overlap at home: {listed}. Builder.set_contact(first, second, enabled=False) allows it"
+        yield f"shapes overlap in the home configuration: {listed}. Builder.set_contact(first, second, enabled=False) allows a pair to overlap"
 
 
 def contacts(self: LoopFunctions, q: ArrayLike, *, within: float = 0.0) -> Contacts:

@@ -212,7 +212,7 @@ def _points(robot: LoopFunctions, contacts: Any, q: Array) -> dict[str, Array]:
             x = np.atleast_1d(_arrays.real_array(f"contact of '{frame}'", contacts[frame]))
             if x.shape[-1] not in (1, 3):
                 raise ShapeError(
-                    f"contact of '{frame}' must be a point (..., 3), or a height, a number or (..., 1); got shape {x.shape}"
+                    f"contact of '{frame}' must be a point (..., 3), or a height (a number or (..., 1)); got shape {x.shape}"
                 )
             lead = _arrays.common_axes({"near": point.shape[:-1], f"contact of '{frame}'": x.shape[:-1]})
             point = np.broadcast_to(point, (*lead, 3)).copy()
@@ -230,5 +230,5 @@ def _why(robot: LoopFunctions, closure: Closing, answer: list[Array]) -> str:
             f"no equilibrium: a force moves '{name}', and no spring, loop or contact resists. A free base in gravity falls without contacts; "
             "hold the moving bodies by fixed=, contacts= or a spring, or balance the force by tau="
         )
-    hint = "start nearer to one, or hold the falling bodies by fixed=, contacts= or tau="
+    hint = "pass an initial guess nearer to an equilibrium, or hold the falling bodies by fixed=, contacts= or tau="
     return f"no equilibrium was found: at the last step a force still moves '{name}'; {hint}"

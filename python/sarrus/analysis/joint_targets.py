@@ -26,7 +26,7 @@ def _joint_values(robot: LoopFunctions, name: str, value: ArrayLike, quantity: s
     if count == 1 and (x.ndim == 0 or x.shape[-1] != 1):
         x = x[..., None]
     if x.ndim > MOST_AXES:
-        raise ShapeError(f"{quantity} of joint '{name}' have {x.ndim} axes; there may be {MOST_AXES}")
+        raise ShapeError(f"{quantity} of joint '{name}' have {x.ndim} axes; expected at most {MOST_AXES}")
     if x.ndim == 0 or x.shape[-1] != count:
         raise ShapeError(f"joint '{name}' requires (..., {count}) {quantity}; got shape {np.shape(value)}")
     return x
@@ -54,7 +54,7 @@ def coordinates(robot: LoopFunctions, by_joint: JointCoordinates | None, *, many
     for name, x in checked.items():
         if x.ndim > 1 and not many:
             raise ShapeError(
-                f"joint '{name}' requires the coordinates ({x.shape[-1]},) of one state; got those of {x.shape[:-1]} states"
+                f"joint '{name}' requires coordinates ({x.shape[-1]},) of one state; got coordinates of {x.shape[:-1]} states"
             )
         lower, upper = robot.joint(name).limits or (np.inf, -np.inf)
         if (
@@ -63,7 +63,9 @@ def coordinates(robot: LoopFunctions, by_joint: JointCoordinates | None, *, many
             and not ((lower <= x) & (x <= upper)).all()
         ):
             numbers = ", ".join(f"{angle:g}" for angle in x)
-            warn_of_model(f"joint '{name}' at {numbers} looks like degrees, and is taken as radians: numpy.radians()")
+            warn_of_model(
+                f"joint '{name}' at {numbers} looks like degrees, but is read as radians: numpy.radians() converts degrees"
+            )
     return checked
 
 

@@ -129,8 +129,8 @@ class ScaledLoops:
         worst = int(residual.argmax())
         off = robot.constraint_residual(q, time=self.time)[worst]
         raise AssemblyError(
-            f"q does not close the loops: '{robot._row_names[worst]}' is violated by {off:.3g} ({residual[worst]:.1g} of the mechanism's size, "
-            f"{CLOSED:g} is allowed); expected a closed configuration, such as a result of assemble or project_configuration"
+            f"q does not close the loops: '{robot._row_names[worst]}' is violated by {off:.3g} (relative to the mechanism's length: {residual[worst]:.1g}; "
+            f"allowed: {CLOSED:g}); expected a closed configuration, such as a result of assemble or project_configuration"
         )
 
     def contradicted(self, q: Array, reach: Array) -> bool:

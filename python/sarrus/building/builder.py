@@ -482,7 +482,7 @@ class Builder(Changes):
         by_parameter = checked_dict(laws, subject, f"some of {' '.join(PARAMETERS)} to laws")
         for parameter in by_parameter:
             if parameter not in PARAMETERS:
-                raise ModelError(f"{subject}: laws are for {' '.join(PARAMETERS)}; got {parameter!r}")
+                raise ModelError(f"{subject}: keys of laws must be from {' '.join(PARAMETERS)}; got {parameter!r}")
         six = tuple(as_law(laws[p], f"{subject}: {p}") if p in by_parameter else None for p in PARAMETERS)
         self._add(JointSpec, name, joint, relative_to, body, at_parent, at_child, False, False, True, six)
 
@@ -533,7 +533,7 @@ class Builder(Changes):
         (True, False, False)
         """
         if on_radius is not None and normal is not None:
-            fault = f"normal is a plane's, and on_radius = {on_radius!r} makes it a sphere"
+            fault = f"normal describes a plane, but on_radius = {on_radius!r} describes a sphere"
             raise ModelError(f"constraint '{name}': {fault}; got both")
         z = "z" if normal is None else normal
         self._add(RollingSpec, name, body, radius, center, axle, on, point, z, on_radius, spin)
@@ -572,16 +572,16 @@ class Builder(Changes):
         >>> sarrus.Builder("swing").add_constraint("rod", "Distance", "ground", "bar", length=1.0)
         Traceback (most recent call last):
             ...
-        sarrus.errors.ModelError: constraint 'rod': 'Distance' is no kind of add_constraint(); expected none
+        sarrus.errors.ModelError: constraint 'rod': 'Distance' is not a constraint type of add_constraint(); expected none
         """
         subject = f"constraint '{name}'"
         if f"{kind}Spec" not in DECLARED:
             kinds = ", ".join(DECLARED) or "none"
-            raise ModelError(f"{subject}: {kind!r} is no kind of add_constraint(); expected {kinds}")
+            raise ModelError(f"{subject}: {kind!r} is not a constraint type of add_constraint(); expected {kinds}")
         expected = KINDS[kind] or ()
         if set(numbers) != set(expected):
             got = ", ".join(numbers) or "none"
-            raise ModelError(f"{subject}: {kind} has the numbers {', '.join(expected)}; got {got}")
+            raise ModelError(f"{subject}: {kind} requires the parameters {', '.join(expected)}; got {got}")
         fields: dict[str, Any] = {"at_parent": at_parent, "at_child": at_child, **numbers}
         self._add(partial(DECLARED[f"{kind}Spec"], **fields), name, parent, child)
 
@@ -620,7 +620,7 @@ class Builder(Changes):
         [[0.0, 1.0, 0.0]]
         """
         if derivative is not None and not (callable(rows) and callable(derivative)):
-            fault = "derivative is a function of q and v, where rows is one of q"
+            fault = "derivative must be a function of q and v, and requires rows to be a function of q"
             raise ModelError(f"constraint '{name}': {fault}; got {derivative!r}")
         self._add(PfaffianSpec, name, rows, joints, value, derivative)
 

@@ -361,14 +361,16 @@ class Changes(Parts):
         """
         text: object = prefix
         if not isinstance(text, str) or not text:
-            expected = "a prefix for the names of what is attached, such as 'left_'"
+            expected = "a prefix for the names of the attached parts, such as 'left_'"
             raise ModelError(f"attach needs {expected}; got {text!r}")
         if not isinstance(other, Mechanism | Changes):
             raise ModelError(f"attach requires a Mechanism or a Builder; got {other!r}")
         d, mine = other.description if isinstance(other, Mechanism) else other._described(), self._described()
         for c in d.constraints:
             if isinstance(c, PfaffianSpec) and callable(c.rows):
-                raise ModelError(f"'{d.name}' cannot be attached: constraint '{c.name}' is a function of its own q")
+                raise ModelError(
+                    f"'{d.name}' cannot be attached: constraint '{c.name}' is a Python function of the q of '{d.name}' alone"
+                )
         called, ground = f"what attaches '{d.name}'", f"{prefix}ground"
         place: Any = at
         base = replace(

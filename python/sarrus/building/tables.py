@@ -342,7 +342,7 @@ def _chain(
     tensors = np.zeros((n, 3, 3)) if inertia is None else _table("inertia", inertia, n, 3, 3)
     bodies = [f"link{i + 1}" for i in range(n)] if names is None else checked_names("names", names)
     if len(bodies) != n:
-        raise ShapeError(f"names has {len(bodies)} entries; there are {n} links")
+        raise ShapeError(f"names has {len(bodies)} entries; expected {n}, one for each link")
     builder = Builder(gravity=gravity)
     for i, (body, (joint, at_parent, at_child)) in enumerate(zip(bodies, links, strict=True)):
         with _row("mass, com, inertia", i):
@@ -398,7 +398,7 @@ def _rows(name: str, value: ArrayLike) -> int:
 def _each(name: str, value: object, n: int) -> list[object]:
     rows = list(value) if np.iterable(value) else [value]
     if len(rows) != n:
-        raise ShapeError(f"{name} has {len(rows)} rows; there are {n} links")
+        raise ShapeError(f"{name} has {len(rows)} rows; expected {n}, one for each link")
     return rows
 
 

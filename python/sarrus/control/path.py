@@ -143,7 +143,7 @@ class Path:
         t, q = _way_points(self.mechanism, self.t, self.q)
         v = _numbers("v", self.v, "a velocity for each time, (n, nv)", (len(t), self.mechanism.nv))
         if not isinstance(self._guide, Guide | None):
-            raise TypeError(f"a path with loops must be made by path_through(); got the guide {self._guide!r}")
+            raise TypeError(f"the private field _guide of a Path is set by path_through() only; got {self._guide!r}")
         for name, array in (("t", t), ("q", q), ("v", v)):
             kept = array.copy()
             kept.flags.writeable = False
@@ -395,7 +395,7 @@ def _on_loops(
         k, row = divmod(int(off.argmax()), mechanism.nc)
         raise StateError(
             f"waypoint {k} does not close the loops: '{mechanism._row_names[row]}' is violated by {mechanism.constraint_residual(q[k], time=t[k])[row]:.3g} "
-            f"({off[k, row]:.1g} of the mechanism's size, {CLOSED:g} is allowed); project it by mechanism.project_configuration(q), or from "
+            f"(relative to the mechanism's length: {off[k, row]:.1g}; allowed: {CLOSED:g}); project it by mechanism.project_configuration(q), or from "
             "farther away by mechanism.assemble(near=q)"
         )
     q, status = mechanism.project_configuration(q, metric="euclidean", time=t, return_status=True)

@@ -45,7 +45,7 @@ def refusal(law: TaskControl, report: dict[str, Any]) -> str | None:
         return subject + _contradiction(hard, [f"the contact of '{contact.frame}'" for contact in law.contacts])
     if status == _core.Status.NO_ANSWER:
         return (
-            f"{subject}no acceleration satisfies the loops in this state, or the solution is rounding because a singular position is so near: "
+            f"{subject}no acceleration satisfies the loops in this state, or the state is so near to a singular position that rounding dominates the solution: "
             "see forward_dynamics(q, v, tau, return_status=True) and mobility(q)"
         )
     if status != _core.Status.FINE:
@@ -72,7 +72,7 @@ def conflict(law: TaskControl, report: dict[str, Any]) -> str | None:
     return {
         0: None,
         1: f"limits of motion violated: {missed or 'none'}",
-        2: f"hard tasks violated, because of {', '.join(names[i] for i in np.flatnonzero(active))}",
+        2: f"hard tasks violated, because these limits are reached: {', '.join(names[i] for i in np.flatnonzero(active))}",
     }[report["conflict"]]
 
 

@@ -63,7 +63,7 @@ def checked_changes(given: Mapping[str, Any]) -> dict[str, Any]:
                 raise ModelError(f"gravity needs three finite numbers [m/s2]; got {values!r}")
             changes[key] = tuple(x.tolist())
             continue
-        check_mapping(key, values, "names to subject they are to have", 0)
+        check_mapping(key, values, "names to their new values", 0)
         plain, check = _SORTS.get(key, (float, _numbers))
         changes[key] = {name: x if type(x) is plain else check(f"{key} of '{name}'", x) for name, x in values.items()}
     return changes

@@ -96,9 +96,9 @@ class ContactMotion:
 WHY: dict[int, str] = {
     Status.NO_CONVERGENCE: "no forces satisfy the conditions of the contacts: friction may drive a body into the other one (Painlevé), or the "
     "contacts cannot separate",
-    Status.OFF_LOOPS: "the loops are open, or forbid this velocity: see project_configuration() and project_velocity()",
+    Status.OFF_LOOPS: "the loops are open, or do not allow this velocity: see project_configuration() and project_velocity()",
     Status.INCONSISTENT_CONSTRAINTS: "the loops' constraints contradict one another in this state",
-    Status.NO_ANSWER: "a joint has no inertia along it, or the independence of rows of the loops is decided by rounding",
+    Status.NO_ANSWER: "a joint moves no mass, or rounding decides whether the constraint rows of the loops are independent",
 }
 
 
@@ -114,7 +114,7 @@ def _response(
     if not isinstance(contacts, Sequence) or not all(isinstance(c, ContactPoint) for c in contacts):  # type: ignore[redundant-expr]
         raise TypeError(f"contacts must be a list of ContactPoints; got {contacts!r}")
     if any(callable(getattr(spec, "rows", None)) for spec in robot.description.constraints):
-        raise ModelError("contacts do not support mechanisms with a constraint whose rows are a function of q")
+        raise ModelError("functions of contacts do not support constraints whose rows are a function of q")
     q, v = real_rows("q", q, robot.nq), real_rows("v", v, robot.nv)
     push = None if tau is None else real_rows("tau", tau, robot.nv)
     if any(x is not None and x.ndim > 1 for x in (q, v, push)):
@@ -124,7 +124,9 @@ def _response(
     answer = _core.contact_response(robot, described, robot.normalize(q), v, push, seconds)
     status, motion, forces, moments, cones, hit = answer
     if tau is not None and hit > 0.0:
-        raise StateError(f"a contact point approaches its plane at {hit:.3g} m/s, an impact: use contact_impact()")
+        raise StateError(
+            f"a contact point approaches its plane at {hit:.3g} m/s, which is an impact: use contact_impact()"
+        )
     if status != Status.FINE:
         raise StateError(WHY[int(status)])
     return ContactMotion(motion, forces, moments, *cones[:2])

@@ -338,7 +338,9 @@ class LoopFunctions(StateFunctions):
         True
         """
         if a is not None and v is None:
-            raise TypeError("joint_states() with a needs v: accelerations of loop joints depend on velocities")
+            raise TypeError(
+                "joint_states() with accelerations a also needs v: accelerations of loop joints depend on velocities"
+            )
         q = real_array("q", q)
         start = self._near(near, q)
         x = self._within_limits(self._loop_joint_coordinates(q, start, time=time), near or {})
@@ -634,14 +636,14 @@ def explain(
         raise_contradiction(mechanism, operation, arguments)
     if efforts or (operation in DERIVATIVES and status_of_motion(mechanism, arguments) == Status.FINE):
         raise StateError(
-            f"{'derivatives.' if efforts else ''}{operation} has no answer: the position is so near to a singular position that "
+            f"{'derivatives.' if efforts else ''}{operation} has no result: the position is so near to a singular position that "
             "rounding dominates the derivatives"
         )
     if operation not in ("project_configuration", "loop_jacobian"):
         raise_undecided(mechanism, operation, arguments)
     name, gap = _worst(mechanism, mechanism.constraint_residual(result, **_time_options(arguments)))
     raise StateError(
-        f"{operation} does not close the loops from this configuration: '{name}' stays open by {gap:.3g} rad or m at q = "
+        f"{operation} does not close the loops from this configuration: '{name}' still has an error of {gap:.3g} rad or m at q = "
         f"{np.array2string(result, precision=4, threshold=12)}; pass a configuration nearer to a closed one, or use assemble(), which searches farther and "
         "reports parts that do not fit"
     )
@@ -675,7 +677,7 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
         cast(Any, mechanism)._raise_not_realizable(**arguments)  # its message names the missing motors
     if operation == "loop_jacobian":
         motors = ", ".join(map(repr, mechanism.actuated)) or "no motors"
-        raise StateError(f"{operation} has no answer: {motors} do not determine the motion of the frame in this state")
+        raise StateError(f"{operation} has no result: {motors} do not determine the motion of the frame in this state")
     if operation == "least_motion":
         moving, v, a = np.asarray(arguments["weight"]) > 0.0, np.asarray(arguments["v"]), arguments.get("a")
         rows = mechanism.constraint_velocity(q, **options) if a is None else mechanism.constraint_bias(q, v, **options)
@@ -691,17 +693,17 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
         required, quantity = mechanism.constraint_velocity(q, **options), "velocity"
         if operation in VELOCITIES and not required.any():  # v = 0 satisfies the constraints
             raise StateError(
-                f"{operation} has no answer: this configuration is so near to a singular configuration that the allowed velocities depend on "
+                f"{operation} has no result: this configuration is so near to a singular configuration that the allowed velocities depend on "
                 "rounding; use a configuration at a small distance from it"
             )
     if operation in DERIVATIVES and status_of_motion(mechanism, arguments) == Status.FINE:
         raise StateError(
-            f"{operation} has no answer: the constraints allow displacements along which they are inconsistent; the position is "
+            f"{operation} has no result: the constraints allow displacements along which they are inconsistent; the position is "
             "singular, and the acceleration has no derivative"
         )
     name, residual = _worst(mechanism, required - J @ np.linalg.lstsq(J, required, rcond=1e-9)[0], 2)
     raise StateError(
-        f"{operation} has no answer: no {quantity} satisfies all constraints in this state; they contradict one another, "
+        f"{operation} has no result: no {quantity} satisfies all constraints in this state; they contradict one another, "
         f"most at '{name}' (residual {residual:.3g})"
     )
 
@@ -723,7 +725,7 @@ def raise_undecided(mechanism: LoopFunctions, operation: str, arguments: dict[st
             j for j in mechanism.joints if moving[mechanism.joint(j).v_slice].max(initial=0.0) > 0.1 * moving.max()
         ]
         raise StateError(
-            f"{operation} has no answer: the loops allow a motion without inertia, of joints "
+            f"{operation} has no result: the loops allow a motion without inertia, of joints "
             f"{', '.join(map(repr, names))}: give mass to a body that moves in this motion, or armature to one of these joints"
         )
     weak = [k for k in range(min(J.shape)) if s[k] < tolerances.nearly_singular * s[0]]
@@ -737,11 +739,11 @@ def raise_undecided(mechanism: LoopFunctions, operation: str, arguments: dict[st
             judge = f"the gap of {gap:.3g} rad or m at '{opened}'"
             cure = "project_configuration() closes it; "
         raise StateError(
-            f"{operation} has no answer: rows of {', '.join(map(repr, names))} are nearly, but not exactly, dependent in this state (singular "
+            f"{operation} has no result: rows of {', '.join(map(repr, names))} are nearly, but not exactly, dependent in this state (singular "
             f"value {s[k] / s[0]:.1g} of the largest), so {judge} decides whether they lock the mechanism; {cure}if the rows should be "
             "redundant, use without_redundant_constraints(); otherwise this is a singular position: use a state at a small distance from it"
         )
-    raise StateError(f"{operation} has no answer: the result overflows")
+    raise StateError(f"{operation} has no result: the result overflows")
 
 
 def raise_off_loops(mechanism: LoopFunctions, operation: str, arguments: dict[str, Any]) -> NoReturn:
@@ -766,7 +768,7 @@ def raise_off_loops(mechanism: LoopFunctions, operation: str, arguments: dict[st
         fault = f"'{forbidding}' does not allow this velocity ({along:.3g} rad/s or m/s along its rows)"
         cure = "project_velocity() returns the nearest allowed velocity"
     raise StateError(
-        f"{operation} has no answer, because the state violates the loops: {fault}; {cure}{'' if operation in CHECKED else ', and check=False disables this check'}"
+        f"{operation} has no result, because the state violates the loops: {fault}; {cure}{'' if operation in CHECKED else ', and check=False disables this check'}"
     )
 
 

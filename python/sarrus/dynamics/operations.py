@@ -205,7 +205,7 @@ class StateFunctions(_core.Mechanism):
     @cached_property
     def _warnings(self) -> tuple[str, ...]:
         massless = (
-            f"nothing has inertia along joint '{name}': forward dynamics has no answer" for name in self._massless
+            f"no body has inertia along joint '{name}': forward dynamics has no result" for name in self._massless
         )
         return (*self.description.warnings, *massless, *_core.doubtful(self.description.joints))
 
@@ -384,10 +384,10 @@ class StateFunctions(_core.Mechanism):
         joints, pieces, substructures, cuts = self._solver
         if cuts == 0:
             why = f"; substructures would take {pieces:,.0f}" if pieces else ""
-            return f"joint coordinates: {joints:,.0f} multiplications a factor{why}"
+            return f"joint coordinates: {joints:,.0f} multiplications per factorisation{why}"
         why = f"{joints:,.0f}" if joints else f"more than {2 * pieces:,.0f}"
         return (
-            f"{substructures} substructures, cut at {cuts} joints: {pieces:,.0f} multiplications a factor; "
+            f"{substructures} substructures, cut at {cuts} joints: {pieces:,.0f} multiplications per factorisation; "
             f"joint coordinates would take {why}"
         )
 

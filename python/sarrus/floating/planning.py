@@ -372,7 +372,10 @@ def path(
         except StateError as error:
             raise missed(t, error) from None
         if not np.abs(v * longest).max() < tolerances.longest_step:
-            raise missed(t, f"at {t:.4g} s the joints would move by {np.abs(v * longest).max():.2g} rad or m in a step")
+            raise missed(
+                t,
+                f"at {t:.4g} s the joints would move by {np.abs(v * longest).max():.2g} rad or m in one step, which is too far",
+            )
         return v
 
     legs = [np.linspace(a, b, 1 + max(1, int(np.ceil((b - a) / longest - 1e-9))))[1:] for a, b in pairwise(arrivals)]

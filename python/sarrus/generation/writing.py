@@ -275,7 +275,7 @@ def _comment(key: str, f: CFunction, text: _recording.C99Function, scalar: str) 
     ]
     if f.returns_status:
         lines.append(
-            f"status: 0 solved; 2 no answer; 3 inconsistent constraints; {BROKEN} more if a decision of the sample states does not hold"
+            f"status: 0 solved; 2 no result; 3 inconsistent constraints; {BROKEN} more if a decision of the sample states does not hold"
         )
     return "/* " + "\n * ".join(lines) + " */\n"
 
@@ -492,5 +492,5 @@ def by_name(text: str) -> Function:
         cure = f"{name} requires {kind}, {name}:NAME" if needs_operand else f"{name} takes no name after a colon"
         raise ValueError(f"'{text}': {cure}")
     if name in ("joint_jacobian", "torque_map", "transmission") and not all(operand.partition(">")[::2]):
-        raise ValueError(f"'{text}': {name} requires joints to joints, {name}:JOINT,JOINT>JOINT,JOINT")
+        raise ValueError(f"'{text}': {name} requires input and output joints, {name}:JOINT,JOINT>JOINT,JOINT")
     return lambda recorder: NAMED[name](recorder, operand)

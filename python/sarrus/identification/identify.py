@@ -223,7 +223,7 @@ def check_states(robot: Mechanism, data: Samples) -> None:
     off = np.abs(closing(robot, (), ()).loops.residual(data.q)).max(axis=1, initial=0.0)
     if off.max(initial=0.0) > tolerances.torn:
         raise StateError(
-            f"sample {int(off.argmax())} violates the loops by {off.max():.3g} [rad, sizes of the bodies]: use robot.project_configuration(q)"
+            f"sample {int(off.argmax())} violates the loops by {off.max():.3g} [rad, mean body sizes]: use robot.project_configuration(q)"
         )
     few = np.linspace(0, len(data) - 1, min(len(data), 32)).astype(int)
     for i in () if data.a is None else few:

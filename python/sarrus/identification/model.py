@@ -73,7 +73,7 @@ class Samples(Brief):
             if x is None:
                 continue
             if x.ndim != (1 if label == "t" else 2) or x.shape[:1] != self.q.shape[:1]:
-                rows = f" for each of the {len(self.q)} rows of q" if self.q.ndim else " a sample"
+                rows = f" for each of the {len(self.q)} rows of q" if self.q.ndim else " for one sample"
                 raise ShapeError(f"{label} needs one row{rows}; got shape {x.shape}")
             if not np.isfinite(x).all():
                 raise ShapeError(
@@ -151,7 +151,7 @@ class Samples(Brief):
         half = int(np.ceil(SETTLES / (cutoff * step)))
         if len(t) < 3 * half:
             raise ModelError(
-                f"{len(t)} samples last {t[-1] - t[0]:.3g} s, less than {3 * SETTLES:g} periods of a cut-off of {cutoff:g} Hz"
+                f"{len(t)} samples last {t[-1] - t[0]:.3g} s, but the filter requires at least {3 * SETTLES:g} periods of the cut-off of {cutoff:g} Hz: pass a longer record or a higher cutoff"
             )
         readings = [_readings(argument, x, t) for argument, x in (("joints", joints), ("efforts", efforts))]
         smooth, rate, acceleration = _kernels(step, cutoff, half)

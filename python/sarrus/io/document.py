@@ -402,7 +402,7 @@ def by_name(robot: Element, *tags: str) -> dict[str, Element]:
     for element in robot.all(*tags):
         first = named.setdefault(element.text("name"), element)
         if first is not element:
-            element.fail(f"has the name of another in line {first.line}")
+            element.fail(f"has the same name as the element in line {first.line}")
     return named
 
 

@@ -188,7 +188,7 @@ def mimic(plugin: Element) -> Mimic | None:
     name = next(filter(None, called), "without a name")
     if "detachablejoint" in "".join(called).lower().replace("-", ""):
         ends = [child.words() for child in plugin.all("parent_link", "child_link")]
-        fact = f"plugin {name!r} joins {' and '.join(map(repr, ends))} while Gazebo runs"
+        fact = f"plugin {name!r} connects {' and '.join(map(repr, ends))} at run time in Gazebo"
         plugin.note(f"{fact}, and is not read: write a <joint> of type fixed between them")
     elif not IGNORED.search(" ".join(called).lower()):
         plugin.note("plugins are not read, and their effects on bodies and joints are missing:", repr(name[:200]))

@@ -63,7 +63,7 @@ def _check_format(path: Path) -> None:
         start = file.read(20)
         if suffix not in READABLE or start.startswith(b"PK\x03\x04"):
             kind = "an archive" if start[:2] == b"PK" else "of another format"
-            raise ValueError(f"it is {kind}; expected one of {', '.join(READABLE)}")
+            raise ValueError(f"the file is {kind}; expected one of {', '.join(READABLE)}")
         if suffix not in (".glb", ".gltf"):
             return
         text = file.read(int.from_bytes(start[12:16], "little")) if suffix == ".glb" else start + file.read()
@@ -86,7 +86,7 @@ def _check_format(path: Path) -> None:
     ]
     total = sum(numbers) + sum(times * sum(numbers[k] for k in used if k is not None) for times, used in parts)
     if total > MOST_DECLARED:
-        raise ValueError(f"it declares {total:.3g} numbers; expected at most {MOST_DECLARED}")
+        raise ValueError(f"the file declares {total:.3g} numbers; expected at most {MOST_DECLARED}")
 
 
 # accessor type -> numbers per element
@@ -125,17 +125,17 @@ def find(mesh: Mesh) -> Path:
         package, _, inside = name.lstrip("/").partition("/")
         inside = os.path.normpath(inside.lstrip("/"))
         if package in ("", ".", "..") or inside.split(os.sep)[0] == "..":
-            raise MeshError(mesh.file, "it is outside of its package")
+            raise MeshError(mesh.file, "the file is outside of its package")
         candidates = ((path / inside, allowed) for path, allowed in _packages(mesh, package))
         cure = (
             f"there is no folder '{package}' with this file above {beside}: "
             "give its folder by load(..., package_dirs=[...]) or the variable ROS_PACKAGE_PATH"
         )
     else:
-        raise MeshError(mesh.file, f"{scheme}:// is not read; expected a path, package:// or file://")
+        raise MeshError(mesh.file, f"{scheme}:// is not supported; expected a path, package:// or file://")
     for path, allowed in candidates:
         if allowed and not is_within(path, allowed):
-            cure = f"it is outside of {beside}: load(..., package_dirs=[...]) allows other folders"
+            cure = f"the file is outside of {beside}: load(..., package_dirs=[...]) allows other folders"
         elif path.exists():
             try:
                 check_regular(path, LARGEST)

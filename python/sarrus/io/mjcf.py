@@ -59,7 +59,7 @@ Tendons = dict[str, dict[str, float] | None]  # tendon -> (joint -> coefficient)
 # tags whose elements share one set of names; elements of other tags, such as geoms, may have the name of a joint
 JOINTS = ("joint", "freejoint")
 STRING = ("stiffness", "damping")  # attributes of a straight tendon, which is read as a spring with a damper
-UNGUIDED = "<spatial> tendons that are no springs between two sites are left out"
+UNGUIDED = "<spatial> tendons other than springs between two sites are not read"
 DEFAULT = (0.0, 1.0, 0.0, 0.0, 0.0)  # polycoef of an equality
 
 
@@ -211,7 +211,7 @@ class _Reader(Document):
         for element in self.grouped("tendon"):
             name = element.get("name") or f"tendon{len(tendons)}"
             if name in tendons:
-                element.fail("has the name of another tendon")
+                element.fail("has the same name as another tendon")
             straight = element.tag == "spatial" and [part.tag for part in element.children] == ["site", "site"]
             unread = {key: x for key, x in element.attributes.items() if not (straight and key in STRING)}
             MJCF.remark(replace(element, attributes=unread))
@@ -384,7 +384,7 @@ class _Reader(Document):
                 if element.tag != "site" or not (name := element.get("name")):
                     continue
                 if name in sites:
-                    element.fail("has the name of another site")
+                    element.fail("has the same name as another site")
                 place = self.between(element)[0] if "fromto" in element.attributes else self.pose(element)
                 sites[name] = body.name, frame @ place
                 with at(element):

@@ -271,7 +271,7 @@ class Document:
             pending += element.children
             name = element.get("name")
             if name and element.tag in tags and named.setdefault(name, element) is not element:
-                element.fail(f"has the name of another: {named[name].source}:{named[name].line}")
+                element.fail(f"has the same name as the element at {named[name].source}:{named[name].line}")
         return named
 
 

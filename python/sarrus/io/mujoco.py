@@ -237,7 +237,7 @@ class Tree:
     def add_key(self, name: str, qpos: Sequence[float] | None, note: Note) -> None:
         """Add a named configuration; `qpos` None means qpos0."""
         if name in self.keys:
-            raise ModelError(f"has the name of another key: {name!r}")
+            raise ModelError(f"has the same name as another key: {name!r}")
         name = name or free_name(f"key{len(self.keys)}", self.keys)
         self.keys.add(name)
         q = self.qpos0 if qpos is None else self.coordinates(qpos)

@@ -223,7 +223,9 @@ def axes_of(joint: JointType) -> tuple[tuple[Axis, ...], Transform]:
     Raises ModelError for a type without an entry in FACTORS, because a moving joint must not be written as a fixed one.
     """
     if joint.kind not in FACTORS:
-        raise ModelError(f"only .json has joints of type {joint.kind}, and their axes are unknown: save as .json")
+        raise ModelError(
+            f"only .json supports joints of type {joint.kind}, because the axes of this type are not defined: save as .json"
+        )
     axes, offset = [], IDENTITY
     for turns, direction, index, value in FACTORS[joint.kind](vars(joint)):
         if index is None:

@@ -391,7 +391,7 @@ def _form(pin: Any, link: Link) -> tuple[Transform, Any, Transform]:
     if link.backward and joint.kind in ("Spherical", "Free", "Planar"):
         fault = f"joint '{link.spec.name}' ({joint.kind}) has its child nearer to the ground"
         raise ModelError(
-            f"{fault}, and Pinocchio's coordinates would be those of the inverse: exchange parent and child"
+            f"{fault}, so that Pinocchio's coordinates would belong to the inverse motion: exchange parent and child"
         )
     if joint.kind == "Spherical":
         return start, pin.JointModelSpherical(), end

@@ -276,7 +276,7 @@ class Scene:
         """Register the name of a new frame and return it; raise ModelError if another frame has this name."""
         first = self.frames.get(key)
         if first is not None:
-            element.fail(f"has the name of another {first.element.tag} in line {first.element.line}")
+            element.fail(f"has the same name as the {first.element.tag} in line {first.element.line}")
         self.frames[key] = _Frame(element, "world", Transform(), "")  # placeholder that reserves the name
         return key
 

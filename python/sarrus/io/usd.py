@@ -648,7 +648,9 @@ class _Reader:
         try:
             loose = without_redundant_constraints(robot, tolerance=FLOATS)
         except (ModelError, AssemblyError) as error:
-            self.root.note(f"loops are open by rounding to 32 bits, and could not be loosened: {error}")
+            self.root.note(
+                f"loops are open because numbers are rounded to 32 bits, and no loop joint could be replaced: {error}"
+            )
             return
         self.builder._joints = {spec.name: spec for spec in loose.description.joints}
         self.builder.warnings += loose.warnings[len(robot.warnings) :]

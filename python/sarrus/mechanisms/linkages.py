@@ -143,7 +143,9 @@ def four_bar(
     nearest = max(abs(ground - crank), abs(coupler - rocker))
     farthest = min(ground + crank, coupler + rocker)
     if not nearest < farthest:
-        raise ModelError(f"a loop of bars {crank}, {coupler}, {rocker}, {ground} m does not close: one is too long")
+        raise ModelError(
+            f"a loop of bars {crank}, {coupler}, {rocker}, {ground} m does not close: one bar is longer than the other three together"
+        )
     bridged = (nearest + farthest) / 2
     knee = crank * cmath.exp(
         1j * math.acos((crank**2 + (ground - bridged) * (ground + bridged)) / (2 * crank * ground))

@@ -52,7 +52,7 @@ def five_bar(
     # smallest and largest distance between the elbows, limited by the base and the cranks, and by the rods
     nearest, farthest = max(base - 2 * crank, 0.0), min(base + 2 * crank, 2 * rod)
     if not nearest < farthest:
-        raise ModelError(f"rods of {rod:g} m on cranks of {crank:g} m with base = {base:g} m do not meet")
+        raise ModelError(f"rods of {rod:g} m on cranks of {crank:g} m with base = {base:g} m do not reach each other")
     distance = (nearest + farthest) / 2
     left = crank * cmath.exp(1j * math.acos((base - distance) / (2 * crank)))
     right = base - left.conjugate()

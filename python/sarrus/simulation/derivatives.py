@@ -249,7 +249,9 @@ def rollouts_vjp(
         raise TypeError(f"runs must be a Sweep of simulate_many(); got {runs!r}")
     acting = runs._acting
     if acting is None or runs.efforts is not None:
-        raise ModelError("runs: no derivatives, because they had a policy or their force elements are unknown")
+        raise ModelError(
+            "runs have no derivatives, because they used a policy, or because their force elements are unknown"
+        )
     if not isinstance(acting, RunForces):
         raise ModelError("runs: got several mechanisms, expected one; select its runs by runs[indices]")
     if isinstance(acting.setup.mechanism, Variants):
@@ -285,7 +287,9 @@ def checked_names(prepared: Prepared, names: Iterable[str]) -> list[str]:
             raise NameNotFoundError(f"no force element has the parameter {name!r}; expected one of {sorted(valid)}")
     check_smooth(prepared.setup.core(prepared.forces.parameters))
     if prepared.functions:
-        raise ModelError("a Python function has no derivatives through a step; use force elements of sarrus.control")
+        raise ModelError(
+            "a controller that is a Python function has no derivatives; use force elements of sarrus.control"
+        )
     return checked
 
 

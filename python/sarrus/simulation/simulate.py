@@ -195,8 +195,8 @@ def _reliable(attempt: Callable[[int], Integration], finer: Iterable[int]) -> In
 
 
 FAILURES: dict[int, str] = {
-    Status.INCONSISTENT_CONSTRAINTS: "the constraints are inconsistent, or the motors cannot realise the efforts of a control law, or the solution "
-    "is rounding because the position is so near to a singular one,",
+    Status.INCONSISTENT_CONSTRAINTS: "the constraints are inconsistent, or the motors cannot realise the efforts of a control law, or the position "
+    "is so near to a singular position that rounding dominates the solution,",
     Status.NO_CONVERGENCE: "the step did not converge, or violates the loop constraints (reduce dt),",
     Status.DIVERGED: "the motion diverges",
     Status.EXHAUSTED: "more contacts are coupled than a step can solve for (separate bodies that overlap, or exempt pairs by "
@@ -345,7 +345,7 @@ class Integration:
                 fault = f"no body has inertia along joint '{joint}', so its acceleration is undefined,"
             self.error = IntegrationError(
                 f"{fault} at t = {state['t']:.9g} s, after {core.counts['steps']} steps of '{self.setup.method}'; "
-                f"{self._outrun(x, status)}{self._law_failures(x[-1])}.trajectory of this error has the samples up to there",
+                f"{self._outrun(x, status)}{self._law_failures(x[-1])}.trajectory of this error has the samples up to that time",
                 self.trajectory,
             )
 
@@ -358,7 +358,7 @@ class Integration:
             return ""
         place = int(np.argmax(resolved[-1]))
         name = setup.joint_at(mechanism, place).name
-        return f"joint '{name}' moves by {resolved[-1][place]:.2g} a step [rad, sizes of the bodies]: give method='dopri5', or a smaller dt than {dt:.3g} s; "
+        return f"joint '{name}' moves by {resolved[-1][place]:.2g} per step [rad, mean body sizes]: give method='dopri5', or a smaller dt than {dt:.3g} s; "
 
     def _outrun(self, x: Array, status: int) -> str:
         """Return a message about dampers, springs or contacts that are too fast for the method, or about the rate of the applied forces."""
@@ -374,7 +374,7 @@ class Integration:
         rate = float(self.core.record["stiffness"][0])
         if not rate > stable:
             return self._fastest(x, dt) if status == Status.DIVERGED else ""
-        return f"the fastest rate of the applied forces is {rate / dt:.3g}/s, {rate:.3g} a step, and '{method}' is stable up to {stable:.3g}: give method='implicit_midpoint', or dt = {stable * dt / rate:.1g} or less; "
+        return f"the fastest rate of the applied forces is {rate / dt:.3g}/s, or {rate:.3g} per step, and '{method}' is stable up to {stable:.3g} per step: give method='implicit_midpoint', or dt = {stable * dt / rate:.1g} or less; "
 
     def _law_failures(self, last: Array) -> str:
         """Return the failures that TaskControls report in the last state of a run, or in the state before it."""

@@ -123,7 +123,9 @@ def read_sweep(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
     names = {name: IN_FILE.get(name, name) for name in IN_SWEEP}
     arrays, described, facts = _opened(path, "sweep", SWEEP_FORMAT, names.values(), facts_of)
     if mechanism is not None and facts["mechanisms"]:
-        raise ValueError("its runs have different mechanisms, which only Sweep.load(path) without mechanism= unpickles")
+        raise ValueError(
+            "the runs of the file have different mechanisms, which only Sweep.load(path) without mechanism= unpickles"
+        )
     mechanism, pickled = _mechanism_of(path, arrays, described, mechanism, "Sweep")
     acting, mechanisms, *_ = [*pickled, None, None]
     contents = {name: arrays[stored] for name, stored in names.items()} | {"efforts": arrays.get("efforts")}
@@ -143,9 +145,9 @@ def _opened(
         arrays = _arrays(data)
         missing = [name for name in ("notes", "description", "pickled", *needed) if name not in arrays]
         notes = {} if "notes" in missing else json.loads(arrays["notes"].item())
-        faults = [f"it lacks {', '.join(missing)}"] if missing else []
+        faults = [f"the file lacks {', '.join(missing)}"] if missing else []
         if notes.get("format", format) != format:
-            faults.append(f"it has format {notes['format']!r}; this version of sarrus reads format {format}")
+            faults.append(f"the file has format {notes['format']!r}; this version of sarrus reads format {format}")
         if faults:
             raise ValueError("; ".join(faults))
         return arrays, json.loads(arrays["description"].tobytes()), facts_of(arrays, notes)
@@ -159,14 +161,14 @@ def _mechanism_of(
     """Return the mechanism of a file, and all other unpickled objects. If the caller provides the mechanism, nothing is unpickled."""
     if mechanism is not None:
         if different := _difference(described, as_json(mechanism.description)):
-            raise ValueError(f"it belongs to a mechanism other than '{mechanism.name}': {different}")
+            raise ValueError(f"the file belongs to a mechanism other than '{mechanism.name}': {different}")
         return mechanism, []
     try:
         unpickler = _Unpickler(io.BytesIO(arrays["pickled"].tobytes()), str(path.absolute().parent))
         description, *parts = unpickler.load()
         return Mechanism(description), parts
     except Exception as error:  # a pickle may raise any error
-        fault = f"its mechanism cannot be unpickled ({type(error).__name__}: {error})"
+        fault = f"the mechanism of the file cannot be unpickled ({type(error).__name__}: {error})"
         raise ValueError(f"{fault}; give it: {kind}.load(path, mechanism=...)") from error
 
 
@@ -245,17 +247,19 @@ def read_parquet(path: Path, mechanisms: Sequence[Mechanism]) -> dict[str, Any]:
     index = frame.pop("mechanism").to_numpy() if "mechanism" in frame else np.zeros(len(frame))
     expected = ["run", "status", "t [s]", *joint_columns(mechanism, mechanism.joints, "qv")]
     if list(frame.columns) not in (expected, without_units(expected)):
-        raise ValueError(f"its columns do not fit '{mechanism.name}'; expected {', '.join(expected)}")
+        raise ValueError(f"the columns of the table do not fit '{mechanism.name}'; expected {', '.join(expected)}")
     table = frame.to_numpy(np.float64)
     if not np.isin(table[:, 1], list(map(int, Status))).all():
-        raise ValueError(f"it has an unknown status; expected {', '.join(str(int(status)) for status in Status)}")
+        raise ValueError(
+            f"the table contains an unknown status; expected {', '.join(str(int(status)) for status in Status)}"
+        )
     runs = int(table[-1, 0]) + 1 if len(table) and 0 <= table[-1, 0] < len(table) else 0
     if not runs or len(table) % runs or (table[:, 0] != np.repeat(np.arange(runs), len(table) // runs)).any():
-        raise ValueError("its rows must be consecutive runs with equally many samples")
+        raise ValueError("the rows of the table must be consecutive runs with equally many samples")
     table = table.reshape(runs, -1, len(expected))
     index = index.reshape(runs, -1)[:, 0]
     if len(mechanisms) not in (1, runs) or (numbered(mechanisms) != index).any():
-        fault = f"its {runs} runs have {len(set(index))} mechanisms, in the order {index.astype(int).tolist()[:9]}"
+        fault = f"the {runs} runs of the table have {len(set(index))} mechanisms, in the order {index.astype(int).tolist()[:9]}"
         raise ValueError(f"{fault}...: pass mechanism= as the list of each run's mechanism, or as the only mechanism")
     q, v = table[:, :, 3 : 3 + mechanism.nq], table[:, :, 3 + mechanism.nq :]
     status = table[:, 0, 1].astype(np.int8)
@@ -274,7 +278,7 @@ def _arrays(data: bytes) -> dict[str, Any]:
         members = archive.infolist()
         declared = sum(member.file_size for member in members)
         if declared > len(data) or any(member.compress_type != zipfile.ZIP_STORED for member in members):
-            fault = f"its arrays are compressed, {len(data)} bytes for {declared}; sarrus writes uncompressed arrays"
+            fault = f"the arrays of the file are compressed, {len(data)} bytes for {declared}; sarrus writes uncompressed arrays"
             raise ValueError(f"{fault}; if you trust the file: np.savez(path, **np.load(path))")
         for member in members:
             file = io.BytesIO(archive.read(member))
@@ -331,7 +335,7 @@ def read_csv(path: Path, mechanism: Mechanism) -> tuple[dict[str, Any], Array]:
         try:
             head = next(csv.reader(file), [])
         except csv.Error as error:
-            raise ValueError(f"its first line is not the header of a table: {error}") from error
+            raise ValueError(f"the first line is not the header of a table: {error}") from error
         with_a, with_tau = (any(name.startswith(part) for name in head) for part in ("a:", "tau:"))
         loaded = [name[7:-8] for name in head if name.startswith("wrench:") and name.endswith(":0 [N m]")]
         frames = [name[2:-4] for name in head if name.startswith("x:")]
@@ -341,13 +345,13 @@ def read_csv(path: Path, mechanism: Mechanism) -> tuple[dict[str, Any], Array]:
         if head != expected:
             missing = [f"column '{name}' is missing" for name in expected if name not in head]
             fault = next(iter(missing), f"expected {', '.join(expected)}")
-            raise ValueError(f"its columns do not fit '{mechanism.name}'; {fault}")
+            raise ValueError(f"the columns of the table do not fit '{mechanism.name}'; {fault}")
         lines = file.read()
     table = np.empty((0, len(head)))
     if lines.strip():
         table = np.loadtxt(io.StringIO(lines), delimiter=",", comments=None, ndmin=2)
     if table.shape[1] != len(head):
-        raise ValueError(f"its rows have {table.shape[1]} numbers for {len(head)} columns")
+        raise ValueError(f"the rows of the table have {table.shape[1]} numbers for {len(head)} columns")
     nq, nv, closing = mechanism.nq, mechanism.nv, [joint.type for joint in mechanism._closing_joints]
     loop_sizes = [sum(kind.nq for kind in closing), sum(kind.nv for kind in closing)] if head[0] != "t" else [0, 0]
     ends = np.cumsum([1, nq, nv, with_tau * nv, with_a * nv, 1, 1, *loop_sizes, 6 * len(loaded)])

@@ -318,7 +318,7 @@ def _prepared(
     functions, elements = functions_and_elements(controller)
     if functions:
         cure = "expected elements of sarrus.control. Use simulate(), or policy= over all runs at once"
-        raise TypeError(f"simulate_many(): controller is a function; {cure}")
+        raise TypeError(f"simulate_many(): controller is a Python function; {cure}")
     _check_alike(mechanisms, [setup.joint_limits(mechanism, stepping.limits, elements) for mechanism in mechanisms])
     runs = sum(len(share) for share in rows if not isinstance(share, slice))
     options: dict[str, Any] = {"varies": varies, "only_if_felt": True, "runs": runs}
@@ -327,7 +327,9 @@ def _prepared(
         for mechanism, share in zip(mechanisms, rows, strict=True)
     ]
     if prepared[0].calls:
-        raise TypeError("simulate_many(): SampleAndHold has a function; expected force elements. Use simulate()")
+        raise TypeError(
+            "simulate_many(): SampleAndHold contains a Python function; expected force elements. Use simulate()"
+        )
     return prepared
 
 

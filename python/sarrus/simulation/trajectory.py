@@ -572,7 +572,9 @@ class Trajectory:
         path = checked_path(path)
         if storage.suffix(path) == ".npz":
             if len(checked_names("frames", frames)):
-                raise ValueError("frames are columns of a .csv; an .npz has no columns: its data determine all frames")
+                raise ValueError(
+                    "frames= selects columns of a .csv; omit it for an .npz, whose data determine the motion of all frames"
+                )
             storage.write_npz(path, self._fields())
             return
         heads, parts = self._table(frames)
@@ -621,8 +623,8 @@ class Trajectory:
             swing = self.mechanism.mass * self.mechanism._length * float(np.linalg.norm(self.mechanism.gravity))
             off = np.abs(self.energy - energy) > 1e-6 * size + 1e-9 * (largest + swing)
         for k in np.flatnonzero(off)[:1]:
-            fault = f"its energy at t = {self.t[k]:.9g} s is {energy[k]:.9g} J, not {self.energy[k]:.9g} J"
-            raise ValueError(f"it belongs to a mechanism other than '{self.mechanism.name}': {fault}")
+            fault = f"at t = {self.t[k]:.9g} s the file has the energy {energy[k]:.9g} J, but this mechanism has {self.energy[k]:.9g} J"
+            raise ValueError(f"the file belongs to a mechanism other than '{self.mechanism.name}': {fault}")
         return self
 
     def to_dataframe(self, *, frames: str | Sequence[str] = ()) -> pandas.DataFrame:

@@ -88,7 +88,7 @@ def warn_of_starts(mechanism: Mechanism, requested: Array, closed: Array, time: 
     unit = "m" if sliding_velocities(mechanism)[place] else "rad"
     by = moved[k, place] * velocity_scale(mechanism)[place]
     warn_caller(
-        f"the loops are open at the start{_among(exceeded)}: closing them moved joint '{joint_at(mechanism, place).name}' most, by {by:.3g} {unit}; start from "
+        f"the loops are open in the initial state{_among(exceeded)}: to close them, joints were moved, most of all joint '{joint_at(mechanism, place).name}', by {by:.3g} {unit}; pass "
         f"mechanism.assemble(near=q{at(time)}), with fixed=... for joints that must not move",
         DriftWarning,
     )
@@ -156,8 +156,10 @@ def _fast_rate(method: str, dt: float, steps: int, record: Record) -> str:
     share = -np.expm1(-most) if oscillates else 0.0
     if largest > stable * (1.0 + RATE_ERROR):
         shorter = stable / largest
-        fault = f"is unstable for the applied forces: their fastest rate is {largest / dt:.3g}/s, {largest:.3g} a step"
-        fault += f", and it is stable up to {stable:.3g}"
+        fault = (
+            f"is unstable for the applied forces: their fastest rate is {largest / dt:.3g}/s, or {largest:.3g} per step"
+        )
+        fault += f", and the method is stable up to {stable:.3g} per step"
     elif share > EATEN:
         fault = f"dissipates {100.0 * share:.2g} % of the energy of the fastest motion, {largest / dt:.3g} rad/s, which no damping explains"
         shorter = (EATEN / most) ** 0.2  # the loss per second is proportional to dt^5
@@ -207,7 +209,7 @@ def _warn_of_drift(
     if off.any():
         runs_end = f"{off.sum()} of {off.size} runs end" if len(off) > 1 else "the run ends"
         warn_caller(
-            f"stabilisation='{stabilisation}' did not keep the loops closed: {runs_end} off them, and accelerations there are meaningless. "
+            f"stabilisation='{stabilisation}' did not keep the loops closed: {runs_end} with open loops, where accelerations are meaningless. "
             "Give stabilisation='projection', a smaller dt, or other gains",
             DriftWarning,
         )
@@ -283,11 +285,11 @@ class FastRate:
     def message(self, method: str, dt: float) -> str:
         """Return the message that a method's steps are too long, with the cure."""
         stable = _core.methods[method].stable
-        follows = f", and '{method}' is stable up to {stable:.3g}" if np.isfinite(stable) else ""
+        follows = f", and '{method}' is stable up to {stable:.3g} per step" if np.isfinite(stable) else ""
         shorter = min(stable, STABLE) / self.rate
         return (
             f"{self.quantity} {self.number:.3g} of {self.owner} is too fast for '{method}' with dt = {dt:.3g} s: its rate is "
-            f"{self.rate:.3g}/s, {self.rate * dt:.3g} a step{follows}. Give {self.cure.format(shorter=f'dt = {shorter:.1g} or less')}"
+            f"{self.rate:.3g}/s, or {self.rate * dt:.3g} per step{follows}. Give {self.cure.format(shorter=f'dt = {shorter:.1g} or less')}"
         )
 
 
@@ -305,7 +307,7 @@ def _of_joints(mechanism: Mechanism, q: Array) -> Iterator[FastRate]:
     inertia = _core.effective_inertia(mechanism, [[iv] for *_, iv in terms], q).tolist()
     for (quantity, n, name, _), m in zip(terms, inertia, strict=True):
         rate = n / m if quantity == "damping" else (n / m) ** 0.5
-        yield FastRate(rate, quantity, n, f"joint '{name}'", CURE + ", or the joint's bodies more inertia")
+        yield FastRate(rate, quantity, n, f"joint '{name}'", CURE + ", or more inertia to the bodies of the joint")
 
 
 def _terms(mechanism: Mechanism) -> list[tuple[str, float, str, int]]:

@@ -54,7 +54,7 @@ def read(path: Path) -> Content:
         scene = opened(path, force="scene")
         solids = [solid for solid in scene.dump() if isinstance(solid, trimesh.Trimesh) and len(solid.faces)]
         if not solids:
-            raise MeshError(path.name, "trimesh finds no faces in it")
+            raise MeshError(path.name, "contains no faces")
         unit = trimesh.units.unit_conversion(scene.units, "meters") if suffix == ".dae" and scene.units else 1.0
         mesh = trimesh.util.concatenate([trimesh.Trimesh(s.vertices, s.faces, process=False) for s in solids])
         colored = None

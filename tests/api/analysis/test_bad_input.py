@@ -137,7 +137,7 @@ NO_OPTIONS = {
     "description": (lambda: sarrus.Mechanism(LINKAGE), TypeError, "a Mechanism is made from a Description, .*; got <Mechanism 'four-bar'"),
     "bodies in words": (lambda: sarrus.Mechanism(replace(LINKAGE.description, bodies=("rod",))), ModelError, r"description's bodies .*; got \('rod',\)"),
     "one joint": (lambda: sarrus.Mechanism(replace(LINKAGE.description, joints=LINKAGE.description.joints[0])), ModelError, "description's joints .*; got JointSpec"),
-    "more axes than NumPy sorts": (lambda: sarrus.formulations.operational_inertia(LINKAGE, np.reshape(HERE, (1,) * 31 + (3,)), "coupler"), ShapeError, "would have 33 axes; there may be 32"),
+    "more axes than NumPy sorts": (lambda: sarrus.formulations.operational_inertia(LINKAGE, np.reshape(HERE, (1,) * 31 + (3,)), "coupler"), ShapeError, "would have 33 axes; expected at most 32"),
     "random of a matrix": (lambda: LINKAGE.random(HERE.astype(int)[None]), TypeError, "rng must be an integer"),
     "random of half a number": (lambda: LINKAGE.random(0.5), TypeError, "rng must be an integer of at least 0; got 0.5"),
     "random in parts": (lambda: LINKAGE.random(0, 1.5), TypeError, "size must be an integer of at least 0; got 1.5"),

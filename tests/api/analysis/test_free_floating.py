@@ -209,7 +209,7 @@ def test_bodies_without_any_inertia_about_an_axis():
     robot = b.build()
     with pytest.raises(
         StateError,
-        match="generalized_jacobian has no answer: all bodies together have no inertia about some axis",
+        match="generalized_jacobian has no result: all bodies together have no inertia about some axis",
     ):
         sarrus.floating.generalized_jacobian(robot, robot.neutral(), "arm")
 

@@ -248,12 +248,12 @@ REFUSED = {
     "remove no constraint": (scene, lambda b: b.remove_constraint("wrist"), NameNotFoundError, "no constraint is named 'wrist'"),
     "remove no frame": (scene, lambda b: b.remove_frame("hand"), NameNotFoundError, "no frame is named 'hand'"),
     "remove no spring": (scene, lambda b: b.remove_spring(3), NameNotFoundError, "no spring is named '3'"),
-    "attach without a prefix": (scene, lambda b: b.attach(scene(), prefix=""), ModelError, "attach needs a prefix for the names of what is attached"),
+    "attach without a prefix": (scene, lambda b: b.attach(scene(), prefix=""), ModelError, "attach needs a prefix for the names of the attached parts"),
     "attach no robot": (scene, lambda b: b.attach("robot.urdf", prefix="a"), ModelError, "requires a Mechanism or a Builder; got 'robot.urdf'"),
     "attach to nobody": (scene, lambda b: b.attach(scene(), prefix="a", body="leg"), NameNotFoundError, "what attaches 'scene': no body is named 'leg'"),
     "attach nowhere": (scene, lambda b: b.attach(scene(), prefix="a", at=(1, 2)), ModelError, "joint 'aground': at_parent must be a Transform"),
     "attach twice": (lambda: two(("a_",)), lambda b: b.attach(scene(), prefix="a_"), ModelError, "two bodies are named 'a_ground'"),
-    "attach a function": (scene, lambda b: b.attach(skate(), prefix="a"), ModelError, "'skate' cannot be attached: constraint 'blade' is a function"),
+    "attach a function": (scene, lambda b: b.attach(skate(), prefix="a"), ModelError, "'skate' cannot be attached: constraint 'blade' is a Python function"),
 }  # fmt: skip
 
 

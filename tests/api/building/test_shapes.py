@@ -251,7 +251,7 @@ def test_overlap_at_home_is_told_and_what_touches_only_is_not():
     b = brick()
     b.build()
     b.set_home({"float": (0, 0, 0, 1, 0, 0, -0.01)})
-    with pytest.warns(ModelWarning, match="shapes overlap at home: 'brick' and 'ground'"):
+    with pytest.warns(ModelWarning, match="shapes overlap in the home configuration: 'brick' and 'ground'"):
         b.build()
     for name in ("bricks", "brick_2", "brick_3"):
         b.set_contact(name, "ground", enabled=False)

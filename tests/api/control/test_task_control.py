@@ -64,7 +64,7 @@ def test_wrong_tasks_have_errors_of_their_own(arm, make, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda task: task.update(kind="Tilt"), "no kind of task is named 'Tilt'"),
+        (lambda task: task.update(kind="Tilt"), "no task type is named 'Tilt'"),
         (lambda task: task.update(tilt=1.0), "FrameTask has no field 'tilt'; expected one of level, weight"),
         (lambda task: task.pop("weight"), "FrameTask has no field 'weight' in its description"),
         (

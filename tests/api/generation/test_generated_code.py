@@ -324,7 +324,7 @@ BAD = {
     "no frame": (["pose"], ValueError, "requires the name of a frame"),
     "a frame too many": (["mass_matrix:rocker"], ValueError, "takes no name after a colon"),
     "no joint": (["positions:knee"], sarrus.NameNotFoundError, "knee"),
-    "joints to nothing": (["transmission:motor"], ValueError, "joints to joints"),
+    "joints to nothing": (["transmission:motor"], ValueError, "input and output joints"),
     "too few joints": (
         lambda r: {"v": r.velocities(r.q, [], [])},
         sarrus.ModelError,

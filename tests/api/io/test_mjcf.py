@@ -406,7 +406,7 @@ def test_what_straight_tendons_do_not_say():
     told = sarrus.loads(model(STRUNG, slack, "<option><flag spring='disable'/></option>")).warnings
     assert any("springlength is a range" in one for one in told) and any("nonlinear stiffness" in one for one in told)
     assert any(
-        "are no springs between two sites" in one
+        "other than springs between two sites" in one
         for one in sarrus.loads(model(STRUNG, STRINGS.replace('stiffness="3"', ""))).warnings
     )
 
@@ -748,7 +748,7 @@ def test_what_is_not_read_is_told_once_by_kind():
         "<string>:2: the limit of a ball joint is not read",
         "<string>:3: <foo> in <mujoco> is not read",
         "<string>:3: the drag of the medium is not read",
-        "<string>:4: <spatial> tendons that are no springs between two sites are left out",
+        "<string>:4: <spatial> tendons other than springs between two sites are not read",
     ]
 
 
@@ -805,8 +805,8 @@ BAD = {
     "class twice": (model("", "<default><default class='a'/><default class='a'/></default>"), "needs a unique class: there is another 'a'"),
     "class without a name": (model("", "<default><default/></default>"), "<default> needs a unique class"),
     "main by another name": (model("", "<default class='a'/>"), "is the outermost and has class 'a'; expected 'main'"),
-    "two bodies of a name": (model(body("a") + body("a")), "<body name='a'> has the name of another: <string>:2"),
-    "two joints of a name": (model(body("a", '<joint name="j"/><joint name="j"/>')), "<joint name='j'> has the name of another"),
+    "two bodies of a name": (model(body("a") + body("a")), "<body name='a'> has the same name as the element at <string>:2"),
+    "two joints of a name": (model(body("a", '<joint name="j"/><joint name="j"/>')), "<joint name='j'> has the same name as the element at"),
     "world by name": (model(body("world")), "<body name='world'> has the name of the world"),
     "two orientations": (model(body("a", attributes='euler="0 0 0" quat="1 0 0 0"')), "has two orientations, quat and euler"),
     "no direction": (model(body("a", attributes='quat="0 0 0 0"')), r"<string>:2: .*is not a rotation"),
@@ -1037,7 +1037,7 @@ def test_a_key_with_a_quaternion_of_zeros():
 
 def test_keys_that_share_a_name():
     keys = '<keyframe><key name="k" qpos="1"/>\n<key name="k" qpos="2"/></keyframe>'
-    with pytest.raises(sarrus.ModelError, match=r"<string>:4: <key name='k'>: has the name of another key"):
+    with pytest.raises(sarrus.ModelError, match=r"<string>:4: <key name='k'>: has the same name as another key"):
         sarrus.loads(model(body("a", '<joint name="j"/>'), keys))
 
 

@@ -348,13 +348,13 @@ def test_meshes_are_of_known_formats(name, tmp_path):
             "solid x\nfacet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 0\nendloop\nendfacet\nendsolid x\n",
         )
     with pytest.raises(
-        ValueError, match=r"it is an archive; expected one of \.stl, \.obj, \.dae, \.glb, \.gltf, \.ply"
+        ValueError, match=r"the file is an archive; expected one of \.stl, \.obj, \.dae, \.glb, \.gltf, \.ply"
     ):
         mesh_files.opened(tmp_path / name)
-    with pytest.raises(sarrus.ModelError, match="it is an archive"):
+    with pytest.raises(sarrus.ModelError, match="the file is an archive"):
         mesh_files.hull(Mesh(str(tmp_path / name)))
     (tmp_path / "m.off").write_text("OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n")
-    with pytest.raises(ValueError, match="it is of another format"):
+    with pytest.raises(ValueError, match="the file is of another format"):
         mesh_files.opened(tmp_path / "m.off")
 
 
@@ -375,5 +375,5 @@ def test_meshes_that_declare_more_than_is_read(count, nodes, tmp_path):
     (tmp_path / "m.glb").write_bytes(
         glb({"asset": {"version": "2.0"}, "accessors": [accessor], "meshes": [mesh], **shown})
     )
-    with pytest.raises(ValueError, match=r"it declares .*e\+.. numbers; expected at most"):
+    with pytest.raises(ValueError, match=r"the file declares .*e\+.. numbers; expected at most"):
         mesh_files.opened(tmp_path / "m.glb")

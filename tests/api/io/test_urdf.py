@@ -333,11 +333,11 @@ BAD_MODELS = {
     "joint without name": (robot(A, B, joint("", "A", "B")), "<string>:4: <joint name=''> has no name"),
     "two links of one name": (
         robot(A, B, A),
-        "<string>:4: <link name='A'> has the name of another in line 2",
+        "<string>:4: <link name='A'> has the same name as the element in line 2",
     ),
     "two joints of one name": (
         robot(A, B, C, joint("j", "A", "B"), joint("j", "B", "C")),
-        "<string>:6: <joint name='j'> has the name of another in line 5",
+        "<string>:6: <joint name='j'> has the same name as the element in line 5",
     ),
     "no parent": (
         robot(A, B, '<joint name="j" type="fixed"><child link="B"/></joint>'),

@@ -120,7 +120,7 @@ def test_what_has_no_answer_says_so():
     q, rest = four.assemble(), np.zeros(3)
     both = jax.jit(lambda q: sarrus.jax.forward_dynamics(four, q, rest, rest))(np.stack([q, q + 1.0]))
     assert np.isnan(both).any(1).tolist() == [False, True]
-    with pytest.raises(Exception, match="no answer, because the state violates the loops"):
+    with pytest.raises(Exception, match="no result, because the state violates the loops"):
         sarrus.jax.forward_dynamics(four, q + 1.0, rest, rest)
     with pytest.raises(AttributeError, match="no attribute 'mass_matrix'"):
         sarrus.jax.mass_matrix  # noqa: B018

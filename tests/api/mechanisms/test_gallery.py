@@ -243,7 +243,7 @@ def test_falls_as_the_oracle_has_it(label):
         (lambda: gallery.four_bar_ladder(2, length=np.inf), "length"),
         (lambda: gallery.five_bar(actuated=1), "from 2 to 4"),
         (lambda: gallery.five_bar(actuated=5), "from 2 to 4"),
-        (lambda: gallery.five_bar(base=2.0), "do not meet"),
+        (lambda: gallery.five_bar(base=2.0), "do not reach each other"),
         (lambda: gallery.three_rrr(actuated=2), "actuated"),
         (lambda: gallery.three_rrr(base=1.1), "do not form a triangle"),
         (lambda: gallery.three_rrr(platform=-0.1), "platform"),

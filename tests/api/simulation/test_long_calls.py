@@ -122,7 +122,7 @@ def heap(count):
         b.add_body(f"box{k}", sarrus.Inertia.box(1.0, (0.2, 0.2, 0.2)))
         b.add_joint(f"float{k}", sarrus.Free(), "ground", f"box{k}")
         b.add_shape(f"box{k}", sarrus.shapes.Box((0.2, 0.2, 0.2)))
-    with pytest.warns(ModelWarning, match="overlap at home"):
+    with pytest.warns(ModelWarning, match="overlap in the home configuration"):
         robot = b.build()
     q = robot.neutral().reshape(count, 7)
     q[:, 6] = 0.11

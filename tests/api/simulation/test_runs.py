@@ -219,7 +219,7 @@ def test_files_that_are_none(tmp_path):
     with pytest.raises(ValueError, match=r"a sweep is a \.npz or a \.parquet file; got 'runs.csv'"):
         runs.save(tmp_path / "runs.csv")
     runs[0].save(tmp_path / "one.npz")
-    with pytest.raises(ValueError, match="not a sweep saved by sarrus: it lacks"):
+    with pytest.raises(ValueError, match="not a sweep saved by sarrus: the file lacks"):
         Sweep.load(tmp_path / "one.npz")
     runs.save(tmp_path / "runs.npz")
     data = (tmp_path / "runs.npz").read_bytes()
@@ -249,7 +249,7 @@ def test_table_and_parquet(tmp_path):
         assert_array_equal(getattr(runs, name), getattr(again, name))
     frame.rename(columns=lambda head: head.split(" [")[0]).to_parquet(tmp_path / "old.parquet", index=False)
     assert_array_equal(Sweep.load(tmp_path / "old.parquet", FOURBAR).q, runs.q)
-    with pytest.raises(ValueError, match="its columns do not fit 'pendulum'"):
+    with pytest.raises(ValueError, match="the columns of the table do not fit 'pendulum'"):
         Sweep.load(tmp_path / "runs.parquet", sarrus.mechanisms.pendulum())
 
 
@@ -258,8 +258,8 @@ def test_parquets_that_hold_something_else(tmp_path):
     pandas = pytest.importorskip("pandas")
     sweep(0.005).save(tmp_path / "runs.parquet")
     whole = pandas.read_parquet(tmp_path / "runs.parquet")
-    for column, value, fault in (("status", 1e9, "it has an unknown status"), ("run", np.inf, "its rows must be consecutive runs"),
-                                 ("status", np.nan, "it has an unknown status"), ("run", -2.0, "its rows must be consecutive runs")):  # fmt: skip
+    for column, value, fault in (("status", 1e9, "the table contains an unknown status"), ("run", np.inf, "the rows of the table must be consecutive runs"),
+                                 ("status", np.nan, "the table contains an unknown status"), ("run", -2.0, "the rows of the table must be consecutive runs")):  # fmt: skip
         odd = whole.astype({column: float})
         odd.loc[0 if column == "status" else len(odd) - 1, column] = value
         odd.to_parquet(tmp_path / "odd.parquet")
@@ -302,7 +302,7 @@ def test_parquet_of_several_mechanisms(tmp_path):
     assert again.mechanisms == robots and again[1].mechanism == robots[1]
     assert runs.to_dataframe()["mechanism"].tolist() == [0] * 11 + [1] * 11 + [0] * 11
     for wrong in (robots[0], robots[:2], [robots[0]] * 3, [robots[0], *robots[:2]]):
-        with pytest.raises(ValueError, match="its 3 runs have 2 mechanisms"):
+        with pytest.raises(ValueError, match="the 3 runs of the table have 2 mechanisms"):
             Sweep.load(tmp_path / "runs.parquet", wrong)
     with pytest.raises(TypeError, match="does not contain the mechanism"):
         Sweep.load(tmp_path / "runs.parquet", [])

@@ -189,7 +189,7 @@ def actuator_efforts(
     if limits is not None:
         low, high = (motors.placed(k, x) for k, x in zip(("low", "high"), _both(limits), strict=True))
         if not (low <= high).all():
-            fault = "a lower limit is above the upper one, or not a number; expected lower <= upper"
+            fault = "a lower limit is above the upper limit, or a limit is NaN; expected lower <= upper"
             raise ValueError(f"limits: {fault}, got {limits[0]!r} and {limits[1]!r}")
         if max(low.ndim, high.ndim) > 1:
             lead = common_axes({"the motion": u.shape[:-1], "limits[0]": low.shape[:-1], "limits[1]": high.shape[:-1]})
@@ -373,9 +373,13 @@ def motors_of(robot: LoopFunctions, actuated: Sequence[str] | None) -> tuple[str
 
 def _motion_fault(robot: LoopFunctions, velocity: Array, acceleration: Array) -> str:
     if velocity.max(initial=0.0) > 1.0:
-        quantity, cure, worst = "velocity", "project_velocity() returns one that does", int(velocity.argmax())
+        quantity, cure, worst = "velocity", "project_velocity() returns a velocity that does", int(velocity.argmax())
     else:
-        quantity, cure, worst = "acceleration", "forward_dynamics() returns one that does", int(acceleration.argmax())
+        quantity, cure, worst = (
+            "acceleration",
+            "forward_dynamics() returns an acceleration that does",
+            int(acceleration.argmax()),
+        )
     return f"the loops do not allow this motion: its {quantity} does not satisfy '{robot._row_names[worst]}' ({cure})"
 
 
@@ -384,8 +388,8 @@ def _effort_fault(robot: LoopFunctions, names: Sequence[str], missing: Array, ra
     parts = [(size, name) for size, name in sorted(parts, reverse=True)[:3] if size > 0.1 * max(parts)[0]]
     listed = ", ".join(f"{size:.3g} along '{name}'" for size, name in parts)
     return (
-        f"{_listed(names)} cannot produce this motion: it requires another {listed} [N m, N]; of {freedom} degrees of freedom "
-        f"{rank} can be driven in this configuration"
+        f"{_listed(names)} cannot produce this motion: it also requires efforts of {listed} [N m, N]; the motors drive "
+        f"{rank} of {freedom} degrees of freedom in this configuration"
     )
 
 

@@ -212,7 +212,7 @@ def _explain(
         actuator_efforts(robot, q, v, a, actuated=names, **keywords)
     robot.inverse_dynamics(q, v, a, wrenches=keywords["wrenches"])
     raise StateError(
-        "the joint wrenches of this state have no answer: multipliers or time are not finite, or the numbers overflow"
+        "the joint wrenches of this state cannot be computed: multipliers or time are not finite, or a result overflows"
     )
 
 

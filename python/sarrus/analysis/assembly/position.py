@@ -268,7 +268,7 @@ def warn_of_branch(count: int, total: int, reason: str = "") -> None:
     """Issue a BranchWarning for `count` of `total` states, or for a single state with the reason."""
     where = f"{count} of {total} configurations are" if not reason else "this configuration is"
     reason_text = f": {reason}" if reason else f" (status {Status.OTHER_BRANCH:d})"
-    text = f"{where} on another branch than that of the start, or on an undecided one{reason_text}"
+    text = f"{where} not on the branch of the initial configuration, or the branch is ambiguous{reason_text}"
     warn_caller(f"{text}; branch='any' accepts it without a warning, branch='only' raises an error", BranchWarning)
 
 
@@ -566,6 +566,6 @@ def random(
             return q.reshape(drawn.shape)
         q[missing] = robot._drawn(rng, missing.size, closure.loops.length)
     raise AssemblyError(
-        f"closed configurations within joint limits: found {len(q) - missing.size} of {len(q)}, from 100 random initial guesses each; "
+        f"found only {len(q) - missing.size} of {len(q)} closed configurations within the joint limits, from 100 random initial guesses each; "
         "check that assemble() finds a configuration, or widen the limits"
     )

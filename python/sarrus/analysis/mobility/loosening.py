@@ -96,7 +96,7 @@ def without_redundant_constraints(
     s, residual = _singular_values(robot, q)
     if residual > tolerance:
         limit = f"expected at most the tolerance, {tolerance:g}"
-        raise AssemblyError(f"q violates the loops by {residual:.2g} of the mechanism's size; {limit}")
+        raise AssemblyError(f"q violates the loops by {residual:.2g}, relative to the mechanism's length; {limit}")
     needed = int((s > tolerance * max(1.0, s.max(initial=0.0))).sum())
     if needed == robot.nc:
         return robot
@@ -114,21 +114,33 @@ def without_redundant_constraints(
     if not messages:
         fault = f"though {robot.nc - needed} of {robot.nc} rows are redundant within {tolerance:g}"
         cure = "tree= and loop= select the loop joints" if stay else "these rows do not belong to loop joints"
-        raise ModelError("; ".join([f"no joint of '{robot.name}' can be loosened, {fault}", *stay, cure]))
+        raise ModelError(
+            "; ".join(
+                [
+                    f"no joint of '{robot.name}' can be replaced by a joint with fewer constraint rows, {fault}",
+                    *stay,
+                    cure,
+                ]
+            )
+        )
     closed = np.asarray(assemble(loose, q, time=0.0))
     (worst, row), after = _left_open(robot, loose, closed), _singular_values(loose, closed)[1]
     if worst > max(10.0 * tolerance, CURVED * AWAY**2):
         raise ModelError(
-            f"'{robot.name}' is in a singular position at q: in nearby positions '{row}' is violated by {worst:.2g} of the mechanism's size "
+            f"'{robot.name}' is in a singular position at q: in nearby positions '{row}' is violated by {worst:.2g} (relative to the mechanism's length) "
             f"if the rows that are redundant at q (within {tolerance:g}) are removed; expected a regular position q"
         )
-    zero = f"and {s[needed]:.2g} does not" if needed < len(s) else "and it is the smallest"
-    counts = f"the singular value {s[needed - 1]:.2g} counts {zero}" if needed else "none counts"
+    zero = f"and {s[needed]:.2g} is treated as zero" if needed < len(s) else "and no singular value is treated as zero"
+    counts = (
+        f"the smallest nonzero singular value is {s[needed - 1]:.2g}, {zero}"
+        if needed
+        else "all singular values are treated as zero"
+    )
     left = [f"{loose.nc - needed} redundant rows are left", *stay] if loose.nc > needed else []
     messages += [
         f"loosened within {tolerance:g}: {'; '.join([counts, *left])}",
-        f"loosened: loops were open by {residual:.1g} of the mechanism's size and close to {after:.1g}; '{row}' is left open by "
-        f"{worst:.1g} nearby",
+        f"loosened: relative to the mechanism's length, the loop error was {residual:.1g} and is now {after:.1g}; in nearby configurations "
+        f"'{row}' is violated by {worst:.1g}",
     ]
     warnings = (*robot.description.warnings, *messages)
     return type(robot)(replace(loose.description, warnings=warnings), substructures=robot._substructures)
@@ -186,11 +198,11 @@ def _loosest(robot: M, name: str, q: Array, needed: int, least: float) -> M | No
 def _why_not(spec: JointSpec) -> str:
     """Return the reason why a joint cannot be replaced, or an empty str."""
     if spec.laws or spec.actuated:
-        return "it follows laws" if spec.laws else "it has a motor"
+        return "it follows time functions" if spec.laws else "it has a motor"
     if spec.joint.free_components is None:
         return f"no less restrictive joint type exists for {spec.joint.kind}"
     if _has_terms(spec.joint) and spec.joint.kind in ("Spherical", "Planar"):
-        return "no looser joint has its velocities, which its damping, friction or spring requires"
+        return "no joint with fewer constraint rows has its velocities, on which its damping, friction or spring acts"
     return ""
 
 
