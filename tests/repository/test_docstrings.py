@@ -1,6 +1,6 @@
 """Docstrings of public functions and classes explain every argument, and state the units of physical ones."""
 
-import importlib
+import importlib.util
 import inspect
 import re
 
@@ -14,8 +14,12 @@ ENTRY = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*) : (.*(?:\n(?: .*|(?=\n )))*)
 UNIT = re.compile(r"\[[^\]]+\]|dimensionless|\b(as in|as for|see)\b")  # a unit, or the place that states it
 NAMES = ("self", "robot", "mechanism")
 
-CLASSES = (sarrus.Builder, sarrus.Mechanism, sarrus.Trajectory)
-MODULES = ("description", "generation", "identification", "io", "mechanisms", "spatial")
+CLASSES = (sarrus.Builder, sarrus.Mechanism, sarrus.Skeleton, sarrus.Trajectory, sarrus.results.View)
+OPTIONAL = ("casadi", "gymnasium", "jax", "torch")  # libraries, and the modules for them
+MODULES = (
+    "calibration", "control", "description", "design", "dimensions", "generation", "identification", "interop", "io", "laws", "mechanisms", "rolling",
+    "shapes", "spatial", "variants", *(name for name in OPTIONAL if importlib.util.find_spec(name)),
+)  # fmt: skip
 
 
 def explained(docstring):
@@ -52,7 +56,10 @@ def public():
         found |= methods(owner, dir(owner))
     for module in MODULES:
         contents = importlib.import_module(f"sarrus.{module}")
-        for name in contents.__all__:
+        classes = [
+            name for name, x in vars(contents).items() if inspect.isclass(x) and x.__module__ == contents.__name__
+        ]
+        for name in getattr(contents, "__all__", classes):
             x = getattr(contents, name)
             if inspect.isclass(x):
                 found |= {f"{module}.{name}": x} | methods(x, vars(x), f"{module}.")
