@@ -38,7 +38,8 @@ class InverseDynamicsDerivatives(Brief):
     Attributes
     ----------
     q : (..., nv, nv) with respect to a displacement dq (nv) in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``
-    v, a : (..., nv, nv) with respect to the velocity and to the acceleration; `a` is the mass matrix
+        [N m, N per rad, m]
+    v, a : (..., nv, nv) with respect to the velocity [N m, N per rad/s, m/s] and to the acceleration; `a` is the mass matrix [kg m2, kg m, kg]
     """
 
     q: Array
@@ -89,14 +90,15 @@ class ForwardDynamicsDerivatives(Brief):
     Attributes
     ----------
     q : (..., nv, nv) with respect to a displacement dq (nv) in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``
-    v, tau : (..., nv, nv) with respect to the velocity and to the generalised force; `tau` is symmetric
+        [rad/s2, m/s2 per rad, m]
+    v, tau : (..., nv, nv) with respect to the velocity [1/s, ...] and to the generalised force [rad/s2, m/s2 per N m, N]; `tau` is symmetric
     displacement : (..., nv, nv) displacements along which the columns of q are derivatives: unit displacements, or their projections onto the
-        position constraints in the metric of kinetic energy
+        position constraints in the metric of kinetic energy [rad, m per rad, m]
     change : (..., nv, nv) changes of the velocity along which the columns of v are derivatives: unit changes, or their projections onto all
-        constraints
-    velocity : (..., nv, nv) change of the velocity with the displacement of each column of q; zero without loops
+        constraints [rad, m per rad, m]
+    velocity : (..., nv, nv) change of the velocity with the displacement of each column of q [rad/s, m/s per rad, m]; zero without loops
     residual_q, residual_v : (..., nv) relative inconsistency of the constraint rows along each column; with ``along="tangent"``, the largest of
-        all columns. It is at rounding level if the derivative exists
+        all columns (dimensionless). It is at rounding level if the derivative exists
     """
 
     q: Array
