@@ -9,6 +9,7 @@
 //   robot.inverse_dynamics(work, q, v, a)                then the frame if the function needs one, and any number of wrenches
 //   robot.mobility(q).degrees_of_freedom                 properties of a configuration are structs: mobility/mobility.hpp
 //   robot.joint_wrenches(q, v, a).wrenches               of all joints, by name: mobility/joint_wrenches.hpp
+//   robot.force_elements({{"PID", {{"joint", "crank"}, {"proportional", 40.0}}}})   by names: reading/elements.hpp; plan.force_elements = its all()
 //   robot.simulation(plan).run_fixed(clock, row)         from row = robot.simulation(plan).begin(state): see simulation/driver.hpp
 //
 // Rows of numbers are any type with data() and size(): std::vector, std::array, Eigen's vectors, an Answer. Matrices are row-major. The number of
@@ -35,8 +36,11 @@
 #include "model/builder.hpp"
 #include "model/text.hpp"
 #include "position/positions.hpp"
+#include "reading/elements.hpp"
+#include "simulation/contact_history.hpp"
 #include "simulation/driver.hpp"
 #include "simulation/events.hpp"
+#include "simulation/timing.hpp"
 
 extern "C" const sarrus::KernelTable* sarrus_kernel_table();
 
@@ -57,7 +61,7 @@ class Input {
   std::size_t size_;
 };
 
-/// Numbers in a workspace, and the status of the result.
+/// Values in a workspace, and the status of the result.
 class Answer {
  public:
   Answer(const double* data, std::size_t size, Status status) : status(status), data_(data), size_(size) {}
@@ -74,7 +78,7 @@ class Answer {
   std::size_t size_;
 };
 
-/// Results of a thread's calls; those of a function are valid until its next call.
+/// Memory for the results of a thread's calls. A result is valid until the next call of the same function.
 class Workspace {
  public:
   double* room(Operation operation, std::size_t size) {
@@ -109,7 +113,8 @@ constexpr Signature signature(Operation operation) {
   return all[static_cast<int>(operation)];
 }
 
-/// Joint by its name: its type, and the indices of its coordinates and velocities in q and v. Those of a loop joint are not in q and v.
+/// A joint, found by its name: its type, and the indices of its coordinates and velocities in q and v. For a loop joint the indices do not refer to q
+/// and v.
 struct Joint {
   const model::Joint& written;
   int q_start, nq, v_start, nv;
@@ -127,7 +132,7 @@ class Robot : public Mechanism {
       check_coordinates("configuration '" + name + "'", coordinates);
     positions_ = std::make_unique<const Positions>(position_model());
   }
-  /// Create a robot with different parameters, in microseconds: see Mechanism.
+  /// Return a robot with different parameters; this takes microseconds. The keywords are those of Mechanism.
   Robot(const Robot& other, const Builder& changed)
       : Mechanism(other, model::core_description(changed.complete())),
         sizes_(other.sizes_),
@@ -137,7 +142,7 @@ class Robot : public Mechanism {
   /// Return the description as plain data, with names.
   const model::Description& written() const { return *written_; }
   const std::string& name() const { return written_->name; }
-  /// Return a sentence for each entry of a file or of the description that has no effect.
+  /// Return a warning for each entry of a file or of the description that has no effect.
   std::vector<std::string> warnings() const {
     std::vector<std::string> all = written_->warnings;
     for (const std::string& joint : tree().loops.rows > 0 ? idle() : massless())
@@ -185,7 +190,7 @@ class Robot : public Mechanism {
   SARRUS_OPERATIONS(SARRUS_METHOD)
 #undef SARRUS_METHOD
 
-  // names as in Python, by the metric of the mass matrix
+  // functions with the same names as in Python, in the metric of the mass matrix
   template <class... Arguments> Answer project_velocity(Workspace& work, const Arguments&... arguments) const {
     return velocity_by_mass(work, arguments...);
   }
@@ -193,19 +198,19 @@ class Robot : public Mechanism {
     return configuration_by_mass(work, arguments...);
   }
 
-  /// Return a frame; call this once, before a loop begins. Its quantities are in its own axes, or in the world's.
+  /// Return a frame for use in later calls, such as in a loop. Results for it are in the frame's own axes, or in the world's.
   Frame frame(const std::string& name, ExpressedIn axes = ExpressedIn::frame) const {
     const PlacedFrame* at = find_frame(name);
     if (!at) no_such_name("frame", name, frame_names());
     return {at->link, at->body, at->X, axes};
   }
 
-  /// Compute degrees of freedom, redundant rows, self-stress and singularities at q, which closes the loops (AssemblyError). If rows of constraints
-  /// depend on q, `rows` evaluates them.
+  /// Compute degrees of freedom, redundant rows, self-stress and singularities at q. Raises AssemblyError if q leaves loops open. If rows of
+  /// constraints depend on q, `rows` evaluates them.
   Mobility mobility(const Input& q, const MobilityOptions& options = {}, RowsOfState rows = {}) const {
     return sarrus::mobility(functions(), configuration("mobility", q), options, std::move(rows));
   }
-  /// Compute S (nv, nu) of the motors, or of these joints: S u is the generalised force of efforts u.
+  /// Compute S (nv, nu) of the mechanism's motors, or of motors in these joints: S u is the generalised force of efforts u.
   Matrix actuation_matrix(const Input& q, const std::optional<Names>& actuated = {}) const {
     return motor_rows(functions(), configuration("actuation_matrix", q), motors(actuated)).transpose();
   }
@@ -217,14 +222,15 @@ class Robot : public Mechanism {
     return sarrus::internal_efforts(ScaledLoops(of, at, time, std::move(rows)), at, motors(actuated));
   }
 
-  // Positions and motions that loops allow: position/positions.hpp documents them. The first call with the same joints and frames prepares them.
+  // Configurations and velocities that loops allow; position/positions.hpp documents these functions. The first call with new joints and frames also
+  // prepares their equations.
 
-  /// Compute a configuration that closes the loops, near another one, on its branch, with these coordinates of fixed joints.
+  /// Compute a configuration that closes the loops, near a given one and on its branch. `fixed` joints have the given coordinates.
   Assembled assemble(const AssemblyStart& near = {}, const JointNumbersByName& fixed = {},
                      const AssemblyOptions& options = {}) const {
     return positions_->assemble(near, fixed, options);
   }
-  /// The same with frames at their targets: points [m], or rows of [R p].
+  /// Compute a configuration that closes the loops with frames at their targets: points [m], or rows of [R p].
   Assembled inverse_kinematics(const FrameNumbersByName& frames, const AssemblyStart& near = {},
                                const JointNumbersByName& fixed = {}, const AssemblyOptions& options = {}) const {
     return positions_->inverse_kinematics(frames, near, fixed, options);
@@ -238,7 +244,7 @@ class Robot : public Mechanism {
                                           const JointNumbersByName& fixed, const BatchOptions& options) const {
     return positions_->inverse_kinematics_many(frames, near, fixed, options);
   }
-  /// Search for all assembly modes with these joints fixed.
+  /// Search for all assembly modes (configurations) with these joints fixed.
   std::vector<Vector> assembly_modes(const JointNumbersByName& fixed, const std::optional<double>& time = {}) const {
     return positions_->assembly_modes(fixed, time);
   }
@@ -246,7 +252,7 @@ class Robot : public Mechanism {
   RowMajor follow(const PathInputs& inputs, const AssemblyStart& near = {}, const PathOptions& options = {}) const {
     return positions_->follow(inputs, near, options);
   }
-  /// Compute the velocity that the constraints allow with given velocities of joints and frames, in the frames' axes.
+  /// Compute the velocity that satisfies the constraints, for given velocities of some joints and frames (in the frames' axes).
   Numbers complete_velocity(const Input& q, const JointNumbersByName& joints, const FrameNumbersByName& frames = {},
                             const std::optional<double>& time = {}) const {
     return numbers(positions_->complete_velocity(vector(q), joints, frames, time));
@@ -256,8 +262,8 @@ class Robot : public Mechanism {
                                 const FrameNumbersByName& frames = {}, const std::optional<double>& time = {}) const {
     return numbers(positions_->complete_acceleration(vector(q), vector(v), joints, frames, time));
   }
-  /// Compute the wrenches of all joints and the efforts of motors, in one motion or several: q (states, nq), v and a (states, nv). NoAnswer if one
-  /// state has no answer. If rows of constraints depend on q, `rows` evaluates them.
+  /// Compute the wrenches of all joints and the efforts of motors, in one motion or several: q (states, nq), v and a (states, nv). Throws NoAnswer if
+  /// a state has no result. If rows of constraints depend on q, `rows` evaluates them.
   JointWrenches joint_wrenches(const Input& q, const Input& v, const Input& a, const JointWrenchOptions& options = {},
                                const RowsOfState& rows = {}) const {
     const std::size_t states = states_of("joint_wrenches", q, v, a, options.multipliers);
@@ -266,12 +272,17 @@ class Robot : public Mechanism {
     if (states == 1 && result.status[0] != fine) throw NoAnswer(no_answer_text("joint_wrenches", result.status[0]));
     return result;
   }
-  /// Return the components that rigid bodies do not determine, by the names of joints and of other constraints.
+  /// Return the wrench components that rigid bodies do not determine, by the names of joints and of other constraints.
   Named<Names> indeterminate_reactions(const Input& q, const std::optional<double>& time = {}, RowsOfState rows = {}) const {
     return sarrus::indeterminate_reactions(functions(), configuration("indeterminate_reactions", q), time, std::move(rows));
   }
 
-  /// Return a simulation. The caller keeps the plan and the parameters of its force elements.
+  /// Return force elements by kind and named arguments, as Python's sarrus.control documents them. The caller keeps them as long as a simulation.
+  ActingElements force_elements(const std::vector<Element>& elements, const ElementRun& run = {}) const {
+    return ActingElements(element_model(), elements, run);
+  }
+
+  /// Return a simulation. The plan and the parameters of its force elements remain the caller's and must outlive it.
   Simulation simulation(const Plan& plan, const double* parameters = nullptr) const {
     return {sarrus_kernel_table()->simulation, tree(), plan, parameters};
   }
@@ -290,7 +301,7 @@ class Robot : public Mechanism {
   static std::string no_answer_text(const char* function, int status) {
     return std::string(function) + "() has no answer in this state: status " + std::to_string(status);
   }
-  /// Return the number of states; std::invalid_argument unless every input has as many.
+  /// Return the number of states. Throws std::invalid_argument if the inputs have different numbers of states.
   std::size_t states_of(const char* function, const Input& q, const Input& v, const Input& a, const Input& multipliers) const {
     const std::size_t nv = static_cast<std::size_t>(tree().nv), states = nv ? v.size() / nv : 1;
     const auto check = [&](const char* name, const Input& x, int size) {
@@ -390,6 +401,12 @@ class Robot : public Mechanism {
 
   static Vector vector(const Input& x) { return Eigen::Map<const Vector>(x.data(), static_cast<Eigen::Index>(x.size())); }
   static Numbers numbers(const Vector& x) { return {x.begin(), x.end()}; }
+  ElementModel element_model() const {
+    return {functions(),
+            [this]() -> const Positions& { return *positions_; },
+            [this](int joint) -> const model::JointType& { return written_->joints[static_cast<std::size_t>(joint)].joint; },
+            {}};
+  }
   PositionModel position_model() const {
     PositionModel facts{*this, *sarrus_kernel_table(), {}, {}, {}, {}};
     for (const model::Joint& joint : written_->joints)
@@ -405,7 +422,7 @@ class Robot : public Mechanism {
 };
 
 inline Robot model::Builder::build() const { return Robot(*this); }
-/// Read the mechanism from a file in the format of sarrus, JSON.
+/// Read a mechanism from a JSON file in the format of sarrus.
 inline Robot load(const std::string& path) { return load_builder(path).build(); }
 
 }  // namespace sarrus

@@ -29,6 +29,7 @@ CPP = (
     "kernels",
     "mobility",
     "position",
+    "reading",
     "recording",
     "sarrus.hpp",
     "bindings",

@@ -1,4 +1,4 @@
-// Inputs and results of each function of a state, read once from its line in the list, and the arguments of one call.
+// Inputs and results of each function of a state, which are read once from the list of operations; and the arguments of one call.
 #pragma once
 
 #include <string>
@@ -21,9 +21,9 @@ struct Info {
   int positional = 0, required = 0;
   std::string axes;
   unsigned facts;
-  int pfaffian_values = -1;         // input that the core evaluates by the mechanism itself
-  int independent = -1;             // input that determines the size of the result
-  PyObject* declaration = nullptr;  // the Python function that evaluates calls with additional keywords
+  int pfaffian_values = -1;  // input that the core computes itself, from the mechanism
+  int independent = -1;  // input on which the size of the result depends
+  PyObject* declaration = nullptr;  // the Python function that handles calls with keywords unknown to the core
 
   bool is(fact::Fact f) const { return facts & f; }
 };
@@ -73,7 +73,7 @@ struct Arguments {
   PyObject* input[max_inputs] = {};
   PyObject *frame = nullptr, *out = nullptr, *wrenches = nullptr, *expressed_in = nullptr, *threads = nullptr;
   bool return_status = false, check = true, exact = false;
-  bool asks_more = false;  // true: a keyword that only the Python declaration accepts
+  bool asks_more = false;  // true for a keyword that exists only in the Python declaration
 };
 
 inline std::string join(const Info& info, const char* error) { return std::string(info.name) + "() " + error; }
@@ -83,7 +83,7 @@ inline void put_keyword(const Info& info, Arguments& a, PyObject* key, PyObject*
     if (slot) throw py::type_error(join(info, "got multiple values for argument '") + text(key) + "'");
     slot = value;
   };
-  // keywords that Python has interned are the same object; other strings are compared
+  // Python interns keywords, so equal keywords usually are the same object; otherwise compare the strings
   const auto is = [&](PyObject* name) { return key == name || PyUnicode_Compare(key, name) == 0; };
   const Keys& k = keys();
   if (is(k.out)) return once(a.out);

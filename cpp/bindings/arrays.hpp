@@ -1,4 +1,5 @@
-// NumPy arrays as kernels read them, and the errors for Python. pybind11's converters are not used, because they cost more than the kernels.
+// Conversion of NumPy arrays to rows that kernels read, and the errors for Python. pybind11's converters are not used, because they take longer than
+// the kernels.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -25,7 +26,7 @@ inline PyObject* double_descr() {
   static PyObject* descr = py::detail::npy_api::get().PyArray_DescrFromType_(py::detail::npy_api::NPY_DOUBLE_);
   return descr;
 }
-/// Return true for float64. The descriptor is not compared with one object, because an unpickled array has a descriptor of its own.
+/// Return true for float64. The descriptor's fields are compared, not its address, because an unpickled array has its own descriptor.
 inline bool is_double(const Array* a) {
   const auto* descr = py::detail::array_descriptor_proxy(a->descr);
   return a->descr == double_descr() || (descr->type_num == py::detail::npy_api::NPY_DOUBLE_ && descr->byteorder == '=');

@@ -1,4 +1,4 @@
-// Prints the best instruction set level of the processor that the build runs on, for CMake.
+// Program that prints the best instruction set level of the processor on which the build runs, for CMake.
 #include <cstdio>
 #include <initializer_list>
 

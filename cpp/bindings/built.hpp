@@ -1,4 +1,4 @@
-// Objects from `cls.__new__(cls)` alone, without __init__: pybind11 would pass uninitialised memory to methods.
+// Protection against objects created by `cls.__new__(cls)` alone, without __init__: pybind11 would pass uninitialised memory to their methods.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -6,8 +6,8 @@
 namespace sarrus::bindings {
 namespace py = pybind11;
 
-/// Make every use of an object that has no C++ value a TypeError, for the classes of a module. pybind11
-/// allocates a missing value by the class's `operator new`, which a constructor does not call.
+/// For the classes of a module, raise a TypeError whenever an object without a C++ value is used. Method: pybind11 allocates a missing value by the
+/// class's `operator new`, which a constructor does not call; this operator raises the error.
 inline void refuse_unbuilt(const py::handle& module) {
   for (const auto& [name, value] : py::dict(module.attr("__dict__"))) {
     if (py::isinstance<py::module_>(value)) refuse_unbuilt(value);

@@ -1,6 +1,6 @@
-// Changes of the parameters of a description, from Python. Each is a keyword (the sort of change), the name of a
-// part, and its values. Python has converted the values to floats, arrays of floats, Inertias and Transforms; this
-// file checks them. python/sarrus/description/replaced.py makes the same changes in Python's own description.
+// Changes of the parameters of a description, from Python. Each change consists of a keyword (the category of the parameter), the name of an element,
+// and its values. Python has converted the values to floats, arrays of floats, Inertias and Transforms; this file checks them.
+// python/sarrus/description/replaced.py makes the same changes in Python's own description.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace sarrus::bindings {
 
-/// Access to parts by name. Changes usually follow the order of the parts, so the search begins at the part after the last one found.
+/// Access to elements by name. Changes usually have the order of the elements, so the search begins after the element that was found last.
 template <class Part> class Named {
  public:
   explicit Named(std::vector<Part>& parts) : parts_(parts) {}
@@ -42,13 +42,14 @@ template <class Part> class Named {
   std::size_t next_ = 0;
 };
 
-/// Access by name to the parameters of a description that may change. Raises NameNotFoundError or ModelError if there are none.
+/// Access by name to the parameters of a description that may change. Raises NameNotFoundError for an unknown name, and ModelError for an element
+/// without such parameters.
 class Places {
  public:
   explicit Places(Description& d)
       : d_(d), bodies_(d.bodies), joints_(d.joints), frames_(d.frames), constraints_(d.constraints), springs_(d.springs) {}
 
-  /// One number, or one number per velocity of a joint.
+  /// Parameters of a joint along its velocities, or a single number.
   struct Numbers {
     std::string label;  // of messages
     bool not_negative, scalar;
@@ -59,7 +60,7 @@ class Places {
   Vec3<double>& gravity() { return d_.gravity; }
   Inertia<double>& inertia(const std::string& name) { return bodies_.at("body", name).inertia; }
 
-  /// Return the placement of a frame, or of a joint in one of its bodies: NAME.parent, NAME.child.
+  /// Return the placement of a frame, or of a joint's frame on one of its bodies (NAME.parent, NAME.child).
   Transform<double>& placement(const std::string& name) {
     if (FrameDescription* frame = frames_.find(name)) return frame->X;
     const std::size_t dot = name.rfind('.');
@@ -102,7 +103,7 @@ class Places {
     return {label + ": pitch", false, true, pitch, 1};
   }
 
-  /// Return the parameters along the velocities of a joint, or of a spring between points.
+  /// Return the parameters along the velocities of a joint, or those of a spring between points.
   Numbers terms(const std::string& key, const std::string& name) {
     JointDescription* j = joints_.find(name);
     SpringDescription* s = springs_.find(name);
@@ -173,7 +174,7 @@ inline void assign(const Places::Numbers& to, bool positive, const py::handle& v
   for (std::size_t k = 0; k < to.count; ++k) to.first[k] = checked(reinterpret_cast<const double*>(x->data)[k]);
 }
 
-/// Call change(keyword, name, value) for each change; the name is empty for gravity.
+/// Call change(keyword, name, value) for each change; the name is empty for gravity, which belongs to no element.
 template <class Change> void each_change(const py::dict& changes, Change change) {
   for (const auto& [sort, values] : changes) {
     const std::string key = text(sort.ptr());
@@ -203,7 +204,7 @@ inline void change(Description& d, const py::dict& changes) {
   });
 }
 
-/// Make `count` variants from arrays whose row i holds the parameters of variant i, which Python has checked.
+/// Create `count` variants from arrays whose row i contains the parameters of variant i; Python has checked the arrays.
 inline std::unique_ptr<Mechanism> varied(const Mechanism& base, std::int64_t count, const py::dict& changes) {
   struct Change {
     double* to;

@@ -24,7 +24,7 @@ void require_finite(const Numbers& x, const char* name) {
     throw py::value_error(std::string("cone problem: ") + name + " has entries that are not finite");
 }
 
-/// Return the ends of intervals with finite numbers, as kernels assume.
+/// Replace infinite ends of intervals by large finite numbers, because kernels assume finite values.
 Numbers bounded(const Numbers& ends) {
   Numbers all(ends.size());
   std::transform(ends.data(), ends.data() + ends.size(), all.mutable_data(),

@@ -20,12 +20,12 @@ namespace {
 using Count = py::ssize_t;
 using Numbers = py::array_t<double, py::array::c_style | py::array::forcecast>;
 
-/// Call visit(kind) for kind I and those after it in the list, with default values.
+/// Call visit(kind), with default values, for kind number I of the list and all kinds after it.
 template <int I = 0, class Visit> void each_task(Visit&& visit) {
   if constexpr (I < std::variant_size_v<AnyTask>) visit(std::variant_alternative_t<I, AnyTask>()), each_task<I + 1>(visit);
 }
 
-// Sorts of fields, by type, as Python writes their values: see SORTS in task_terms.py.
+// Categories of fields, by type; they determine the form of the values from Python: see SORTS in task_terms.py.
 const char* sort_of(const TaskFrame&) { return "frame"; }
 const char* sort_of(const Components&) { return "components"; }
 const char* sort_of(const std::vector<TaskCoordinate>&) { return "coordinates"; }
@@ -37,7 +37,7 @@ const char* sort_of(const std::vector<double>&) { return "matrix"; }
 const char* sort_of(const bool&) { return "target's axes"; }
 template <class X> const char* sort_of(const X&) { return "plain"; }
 
-/// Return (key, sort) of the fields of each kind, by its name.
+/// Return the fields of each kind as (key, category), by the name of the kind.
 py::dict task_table() {
   py::dict table;
   each_task([&](auto kind) {
@@ -51,7 +51,7 @@ py::dict task_table() {
 /// Reader of Python's description of a controller.
 class ControllerReader {
  public:
-  bool loop_joints = false;  // true if coordinates are those of loop joints
+  bool loop_joints = false;  // true if the coordinates passed are those of loop joints
 
   explicit ControllerReader(const Mechanism& mechanism) : mechanism_(mechanism) {}
 
@@ -120,7 +120,7 @@ class ControllerReader {
   }
 };
 
-/// Controller evaluated in one state, with the results that Python's report contains.
+/// Controller that is evaluated at single states, with the results for Python's report.
 class TaskController {
  public:
   TaskController(const py::object& mechanism, const py::dict& described, const Numbers& parameters)
@@ -133,7 +133,7 @@ class TaskController {
     for (const Task& t : law_.task) rows_ += t.rows();
   }
 
-  /// Return the efforts (nv,), or None if there are none; report() then has the reason.
+  /// Return the efforts (nv,), or None if there is no solution; report() then contains the reason.
   py::object tau(double time, const py::object& q, const py::object& v) const {
     const Count nv = tree_.nv;
     double* to;
@@ -169,7 +169,7 @@ class TaskController {
     return d;
   }
 
-  /// Return seconds per call from C++. The calls use the states (n, nq) and (n, nv) in turn.
+  /// Return seconds per call, measured in C++. The calls cycle through the states (n, nq) and (n, nv).
   double time_one_state(const Numbers& q, const Numbers& v, int repeats) const {
     const Count n = q.shape(0);
     std::vector<double> motor(tree_.nv + tree_.loop_nv), z(law_.states + 1), call(law_.call_numbers + 1);

@@ -20,7 +20,7 @@ inline Vec3<double> to_vec3(const pybind11::handle& h) {
   return vec3<double>(x[0], x[1], x[2]);
 }
 
-/// Read attributes that are arrays of known sizes, one after the other. They are not checked again, because Python checked them at construction.
+/// Read attributes that are arrays of known sizes into consecutive values. They are not checked, because Python checked them at construction.
 template <int... sizes> void read_arrays(const pybind11::handle& h, PyObject* const (&names)[sizeof...(sizes)], double* out) {
   int k = 0;
   for (const int size : {sizes...}) {
@@ -54,7 +54,7 @@ inline Transform<double> to_transform(const pybind11::handle& h) {
   return X;
 }
 
-/// Convert an Inertia, about the origin of its frame.
+/// Convert an Inertia to one about the origin of its frame.
 inline Inertia<double> to_inertia(const pybind11::handle& h) {
   static PyObject* const mass_name = interned("mass");
   static PyObject* const names[] = {interned("com"), interned("about_com")};
@@ -68,8 +68,8 @@ inline Inertia<double> to_inertia(const pybind11::handle& h) {
   return {m, com * m, parallel_axes<double>(m, com, {I[0], I[1], I[2], I[4], I[5], I[8]})};
 }
 
-/// Convert a law, which is (starts, coefficients of all pieces, harmonics), or (a list of such laws, index of the number in a run's parameters that
-/// selects its law).
+/// Convert a time function. It is either (starts, coefficients of all pieces, harmonics); or (a list of such functions, index of the run's parameter
+/// that selects one of them).
 inline Law to_law(const pybind11::handle& h) {
   const auto t = h.cast<pybind11::tuple>();
   if (t.size() == 2) {

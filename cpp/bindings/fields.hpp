@@ -1,4 +1,4 @@
-// Structs from dicts by the names of their fields, as in `fields(field)`. A dict must have exactly these fields.
+// Conversion of dicts to structs, by the names of the fields in `fields(field)`. A dict must have exactly these fields.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -18,7 +18,7 @@ struct AnyField {
 template <class X, class = void> struct HasFields : std::false_type {};
 template <class X> struct HasFields<X, std::void_t<decltype(std::declval<X&>().fields(AnyField()))>> : std::true_type {};
 
-/// Call read(handle, member) for each field; `subject` begins errors.
+/// Call read(handle, member) for each field; error messages begin with `subject`.
 template <class X, class Read> void read_fields(const std::string& subject, const py::dict& described, X& x, Read&& read) {
   std::string names;
   std::size_t count = 0;

@@ -1,21 +1,30 @@
 #include "force_elements.hpp"
 
+#include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <tuple>
 
 #include "../elements/list.hpp"
 #include "../mechanism/mechanism.hpp"
+#include "../reading/elements.hpp"
 #include "control.hpp"
 #include "described.hpp"
+#include "from_python.hpp"
+#include "mobility.hpp"
+#include "model.hpp"
+#include "position.hpp"
 #include "shapes.hpp"
+#include "state.hpp"
+#include "values.hpp"
 
 namespace sarrus::bindings {
 namespace {
 
 namespace py = pybind11;
 
-/// Call visit(kind) for each kind that has a name, with default values.
+/// Call visit(kind), with default values, for each kind that has a name.
 template <class Visit> void each_described_kind(Visit&& visit) {
   const auto described = [&](const auto& none) {
     using Kind = typename std::decay_t<decltype(none)>::Kind;
@@ -85,7 +94,7 @@ struct Reader {
   }
 };
 
-/// Return the fields of each kind, by its name: (key, sort, sign).
+/// Return the fields of each kind as (key, category, sign), by the name of the kind.
 py::dict element_table() {
   py::dict table;
   each_described_kind([&](auto kind) {
@@ -97,6 +106,191 @@ py::dict element_table() {
     table[kind.name] = py::tuple(rows);
   });
   return table;
+}
+
+// ---- elements of Python ----------------------------------------------------------------------------------------------
+
+bool is_instance(const py::handle& x, PyObject* type) {
+  const int yes = PyObject_IsInstance(x.ptr(), type);
+  if (yes < 0) throw py::error_already_set();
+  return yes != 0;
+}
+std::string text_of(const py::handle& x) { return from_text(py::repr(x)); }
+
+/// Convert a law of Python.
+Law law_of_python(const py::handle& h) {
+  Law law{h.attr("starts").cast<std::vector<double>>(), {}, {}};
+  for (const py::handle piece : h.attr("coefficients"))
+    for (const py::handle x : piece) law.coefficient.push_back(x.cast<double>());
+  for (const py::handle wave : h.attr("harmonics"))
+    for (const py::handle x : wave) law.harmonic.push_back(x.cast<double>());
+  return law;
+}
+
+/// Convert an argument of an element. Its text in messages is that of the object, which must outlive it.
+Argument to_argument(const py::handle& h, const std::string& label, int depth = 0) {
+  constexpr int deepest = 8;  // a list may contain itself
+  const auto convert = [&]() -> Argument {
+    if (h.is_none()) return {};
+    if (PyBool_Check(h.ptr())) return h.ptr() == Py_True;
+    if (PyUnicode_Check(h.ptr())) return from_text(h);
+    if (!PyFloat_CheckExact(h.ptr()) && is_instance(h, bindings::from_python().Law)) return law_of_python(h);
+    if (PyDict_Check(h.ptr()) || PyObject_HasAttrString(h.ptr(), "items")) {
+      Argument::Named named;
+      Argument::List pairs;
+      const py::list items = h.attr("items")();
+      for (const py::handle item : items) {
+        const auto pair = py::reinterpret_borrow<py::tuple>(item);
+        const py::object key = pair[0], value = pair[1];
+        if (PyUnicode_Check(key.ptr()))
+          named.emplace_back(from_text(key), to_argument(value, label, depth + 1));
+        else
+          pairs.push_back(Argument::List{to_argument(key, label, depth + 1), to_argument(value, label, depth + 1)});
+      }
+      return pairs.empty() ? Argument(std::move(named)) : Argument(std::move(pairs));
+    }
+    if (auto numbers = numbers_of(h)) {
+      Argument all(std::move(*numbers));
+      return PyList_Check(h.ptr()) || PyTuple_Check(h.ptr()) ? std::move(all).listed() : all;
+    }
+    if (PyObject_HasAttrString(h.ptr(), "mask"))
+      throw py::type_error(label + " has masked entries, whose hidden values would be used; pass .filled(value)");
+    if (depth < deepest && PySequence_Check(h.ptr()) && !PyBytes_Check(h.ptr())) {
+      Argument::List all;
+      const auto items = py::reinterpret_steal<py::object>(PySequence_Fast(h.ptr(), ""));
+      if (!items) return PyErr_Clear(), Argument(Argument::Other());
+      for (const py::handle item : items) all.push_back(to_argument(item, label, depth + 1));
+      return all;
+    }
+    return PyCallable_Check(h.ptr()) ? Argument(Argument::Function()) : Argument(Argument::Other());
+  };
+  return convert().written([h] { return text_of(h); });
+}
+
+/// Element of Python: (object, kind, name of its class, values of arguments that are not attributes).
+struct PythonElement {
+  py::object self;
+  std::string kind, name;
+  py::dict values;
+
+  explicit PythonElement(const py::handle& h) {
+    const auto t = h.cast<py::tuple>();
+    self = t[0], kind = t[1].cast<std::string>(), name = t[2].cast<std::string>(), values = t[3].cast<py::dict>();
+  }
+  static std::vector<PythonElement> sorted(const py::handle& list) {
+    std::vector<PythonElement> all;
+    for (const py::handle h : list.cast<py::list>()) all.emplace_back(h);
+    std::stable_sort(all.begin(), all.end(), [](const PythonElement& a, const PythonElement& b) {
+      return order_of_kind(a.kind) < order_of_kind(b.kind);
+    });
+    return all;
+  }
+  /// Return the value of an argument; null if there is none.
+  py::object value(const std::string& key) const {
+    if (values.contains(key.c_str())) return values[key.c_str()];
+    return py::getattr(self, key.c_str(), py::object());
+  }
+  /// `kept`: list of all values, which messages show.
+  Element element(const Mechanism& mechanism, py::list& kept) const {
+    Element all{kind, {}, name};
+    for (const auto& argument : element_arguments(kind)) {
+      const std::string& key = argument.first;
+      const py::object x = value(key);
+      if (!x) continue;
+      kept.append(x);
+      if (key == "controllers") {
+        std::vector<Element> inner;
+        for (const PythonElement& each : sorted(x)) inner.push_back(each.element(mechanism, kept));
+        all.arguments.emplace_back(key, std::make_shared<const std::vector<Element>>(std::move(inner)));
+      } else if (kind == "TaskControl" && key == "law") {
+        all.arguments.emplace_back(key, std::make_shared<const TaskControl>(to_task_control(mechanism, x.cast<py::dict>())));
+      } else if (key == "scene") {
+        const auto [shapes, pairs] = x.cast<std::pair<std::vector<py::tuple>, std::vector<DescribedPair>>>();
+        all.arguments.emplace_back(key, std::make_shared<const Scene>(to_scene(shapes, pairs)));
+      } else {
+        all.arguments.emplace_back(key, to_argument(x, key + " of " + name));
+      }
+    }
+    return all;
+  }
+};
+
+/// Writer of elements in the form of Reader, from which other processes create them.
+struct TermWriter {
+  const PythonElement& from;
+
+  static py::object of(double x) { return py::float_(x); }
+  static py::object of(int x) { return py::int_(x); }
+  static py::object of(bool x) { return py::bool_(x); }
+  static py::object of(const JointCoordinate& x) { return py::make_tuple(x.iq, x.iv); }
+  static py::object of(const JointVelocity& x) { return py::int_(x.iv); }
+  static py::object of(const JointTarget& x) { return py::make_tuple(x.iq, x.iv, of(x.law)); }
+  static py::object of(const Direction& x) { return of(std::vector<double>{x.n(0), x.n(1), x.n(2)}); }
+  static py::object of(const Number& x) { return py::int_(x.at); }
+  static py::object of(const NumberArray& x) { return py::int_(x.at); }
+  static py::object of(const Range& x) { return py::int_(x.lower.at); }
+  static py::object of(const Law& law) {
+    if (law.each.empty()) return py::make_tuple(of(law.start), of(law.coefficient), of(law.harmonic));
+    return py::make_tuple(of(law.each), law.parameter_index);
+  }
+  static py::object of(const Law* const& law) { return law ? of(*law) : py::none(); }
+  template <class X> static py::object of(const std::vector<X>& all) {
+    py::list list;
+    for (const X& x : all) list.append(of(x));
+    return std::move(list);
+  }
+
+  template <class X> py::object operator()(const char*, const X& x) const { return of(x); }
+  py::object operator()(const char* key, const BodyFrame&) const { return from.value(key); }
+  py::object operator()(const char* key, const std::vector<BodyFrame>&) const { return from.value(key); }
+  py::object operator()(const char* key, const std::shared_ptr<const Scene>&) const { return from.value(key); }
+  py::object operator()(const char* key, const TaskControl* const&) const { return from.value(key); }
+  py::object operator()(const char* key, const ForceElements* const& inner) const {
+    return written(*inner, PythonElement::sorted(from.value(key)));
+  }
+
+  /// Return the terms of elements, which are in the same order as those of Python.
+  static py::list written(const ForceElements& elements, const std::vector<PythonElement>& from) {
+    py::list all;
+    elements.each([&](auto element) {
+      py::dict term;
+      const TermWriter write{from[all.size()]};
+      term["kind"] = element.name;
+      element.fields([&](const char* key, auto& member, auto...) { term[key] = write(key, member); });
+      all.append(std::move(term));
+    });
+    return all;
+  }
+};
+
+/// Read elements of Python. Returns their terms, names with slices of the parameters, and the parameters (width,) or (runs, width). `positions` returns
+/// the core's Positions.
+py::tuple read_force_elements(const py::object& mechanism, const py::list& elements, std::vector<double> effort_limits,
+                              const py::object& start, const std::optional<std::vector<std::int64_t>>& rows, std::size_t runs,
+                              bool rigid, const py::object& positions) {
+  const Mechanism& m = built_or_variants(mechanism);
+  py::object kept_positions;
+  const py::object description = mechanism.attr("_base").attr("description");
+  const ElementModel model{{m, kernels()},
+                           [&]() -> const Positions& {
+                             if (!kept_positions) kept_positions = positions();
+                             return positions_of(kept_positions);
+                           },
+                           [&](int joint) -> const model::JointType& { return joint_type_of(description, joint); },
+                           rows_from_python(mechanism, m.tree())};
+  ElementRun run{std::move(effort_limits), {}, rows, runs, rigid};
+  if (!start.is_none()) run.start = numbers_of(start);
+  const std::vector<PythonElement> sorted = PythonElement::sorted(elements);
+  py::list kept;
+  std::vector<Element> all;
+  for (const PythonElement& each : sorted) all.push_back(each.element(m, kept));
+  const ActingElements acting(model, all, run);
+  py::dict names;
+  for (const RunParameters::Name& name : acting.parameters().names())
+    names[to_text(name.name)] = py::slice(py::int_(name.begin), py::int_(name.end), py::none());
+  const model::NumberArray& numbers = acting.numbers();
+  const std::vector<py::ssize_t> shape(numbers.shape.begin(), numbers.shape.end());
+  return py::make_tuple(TermWriter::written(acting.all(), sorted), names, py::array_t<double>(shape, numbers.numbers.data()));
 }
 
 }  // namespace
@@ -119,6 +313,19 @@ void add_force_elements(const Mechanism& mechanism, const py::list& described, F
   }
 }
 
-void bind_force_elements(py::module_& m) { m.def("element_table", &element_table); }
+void bind_force_elements(py::module_& m) {
+  m.def("element_table", &element_table);
+  m.def(
+      "element_defaults",
+      [](const std::string& kind) {
+        py::dict all;
+        for (const auto& [key, value] : element_arguments(kind))
+          if (!value.is<Argument::Other>()) all[to_text(key)] = to_text(value.shown());
+        return all;
+      },
+      py::arg("kind"), "Texts of the default values of a kind's arguments.");
+  m.def("read_force_elements", &read_force_elements, py::arg("mechanism"), py::arg("elements"), py::arg("effort_limits"),
+        py::arg("start"), py::arg("rows"), py::arg("runs"), py::arg("rigid"), py::arg("positions"));
+}
 
 }  // namespace sarrus::bindings

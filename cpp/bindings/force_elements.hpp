@@ -10,7 +10,7 @@ class Mechanism;
 
 namespace sarrus::bindings {
 
-/// Add force elements from dictionaries, each with the name of its kind and the values of its fields.
+/// Add force elements from dicts; each contains the name of its kind and the values of its fields.
 void add_force_elements(const Mechanism& mechanism, const pybind11::list& described, ForceElementList& list);
 
 void bind_force_elements(pybind11::module_& m);

@@ -1,4 +1,4 @@
-// Functions and classes that Python registers when the package is imported; the core calls Python only through these.
+// Python functions and classes that the package registers when it is imported. The core calls Python only through these.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -17,7 +17,7 @@ struct FromPython {
   PyObject *ModelError = PyExc_ValueError, *ShapeError = PyExc_ValueError, *StateError = PyExc_ValueError,
            *AssemblyError = PyExc_ValueError, *PathTrackingError = PyExc_ValueError;
   PyObject* NameNotFoundError = PyExc_KeyError;
-  PyObject *Transform = nullptr, *Inertia = nullptr, *JointType = nullptr;  // classes
+  PyObject *Transform = nullptr, *Inertia = nullptr, *JointType = nullptr, *Law = nullptr;  // classes
   PyObject* real_numbers = nullptr;  // (value): returns a float64 array, or raises TypeError or ValueError
   PyObject* explain = nullptr;  // (mechanism, operation, status, arguments, result): raises the error of one state
   PyObject* pfaffian_values = nullptr;  // (mechanism, q, v or None, rates): returns rows that depend on q, or their rates
@@ -43,6 +43,7 @@ inline void hand_over(const py::KWArgs<py::object>& all) {
                {"Transform", to.Transform},
                {"Inertia", to.Inertia},
                {"JointType", to.JointType},
+               {"Law", to.Law},
                {"real_numbers", to.real_numbers}};
   for (const auto& [name, object] : all) {
     PyObject** slot = nullptr;

@@ -1,8 +1,8 @@
 // Release of the GIL and its reacquisition, in a process that may end in between.
 //
-// Once the interpreter shuts down, a thread that requests the GIL never gets it. Python before 3.14 ends that thread by pthread_exit, which glibc turns
-// into an unwinding of the stack that C++ cannot let through destructors (std::terminate, SIGABRT), and that would drop references to Python objects
-// without the GIL. So such a thread is parked, and the process ends without it.
+// Problem: once the interpreter shuts down, a thread that requests the GIL never gets it. Python before 3.14 ends that thread by pthread_exit, which
+// glibc implements by unwinding the stack. C++ destructors must not be unwound in this way (std::terminate, SIGABRT), and they would release
+// references to Python objects without the GIL. Cure: such a thread waits forever, and the process ends without it.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -24,13 +24,13 @@ inline bool interpreter_ends() {
 #endif
 }
 
-/// Return the result of `enter`, a function of Python's C API that waits for the GIL. It must not throw itself: an exception here is the end of the
-/// thread.
+/// Return the result of `enter`, a function of Python's C API that waits for the GIL. This function must not throw C++ exceptions, because an
+/// exception here is treated as the end of the thread.
 template <class F> auto unless_interpreter_ends(F&& enter) {
   if (interpreter_ends()) park_thread();
   try {
     return enter();
-  } catch (...) {  // the interpreter began to shut down while this thread waited
+  } catch (...) {  // this happens if the interpreter began to shut down while the thread waited
     park_thread();
   }
 }
@@ -49,7 +49,7 @@ class WithoutGil {
   PyThreadState* state_;
 };
 
-/// Scope with the GIL, in a thread that had released it.
+/// Scope in which a thread that had released the GIL holds it again.
 class WithGil {
  public:
   WithGil() : state_(unless_interpreter_ends([] { return PyGILState_Ensure(); })) {}
@@ -61,10 +61,11 @@ class WithGil {
   PyGILState_STATE state_;
 };
 
-/// Check for signals such as Ctrl-C, only a few times a second because the check needs the GIL. Signals are delivered to the main thread only.
+/// Check for signals such as Ctrl-C. This is done only a few times per second, because it requires the GIL. Python delivers signals to the main
+/// thread only.
 class Signals {
  public:
-  /// Return true if a signal's handler raised; the exception is set.
+  /// Return true if a signal handler raised; Python's exception is then set.
   bool raised() {
     const auto time = std::chrono::steady_clock::now();
     if (time < next_) return false;
@@ -78,7 +79,7 @@ class Signals {
   std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + interval;
 };
 
-/// Return f(*arguments), called from C++ without the GIL. Until Python returns, other threads may run, and may end the process.
+/// Return f(*arguments), called from C++ without the GIL. During the call to Python, other threads may run, and may end the process.
 inline pybind11::object call_python(const pybind11::object& f, const pybind11::tuple& arguments) {
   PyObject* answer = unless_interpreter_ends([&] { return PyObject_CallObject(f.ptr(), arguments.ptr()); });
   if (!answer) throw pybind11::error_already_set();

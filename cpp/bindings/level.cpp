@@ -1,5 +1,5 @@
-// Extension module of an instruction set level: nothing but the address of its kernel table. Python loads it with its symbols
-// hidden, so that no inline function of this level is ever merged with one of another.
+// Extension module of an instruction set level. It contains only the address of the level's kernel table. Python loads it with hidden symbols, so
+// that inline functions of different levels are never merged.
 #include <Python.h>
 
 extern "C" const void* sarrus_kernel_table();

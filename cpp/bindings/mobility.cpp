@@ -6,6 +6,7 @@
 
 #include "../kernels/batch.hpp"
 #include "../mobility/actuation.hpp"
+#include "../mobility/effective_inertia.hpp"
 #include "../mobility/joint_wrenches.hpp"
 #include "../mobility/mobility.hpp"
 #include "../model/text.hpp"
@@ -58,8 +59,8 @@ py::dict constraint_rank_of(const py::object& self, const Row& q, const std::opt
   return as_python(result);
 }
 
-/// Return bases (states, nu, most) of the internal efforts, each padded with zero columns, and their numbers of columns. A state that is not finite
-/// has -1 columns and NaN.
+/// Return bases (states, nu, k) of the internal efforts, and the number of columns of each; narrower bases are padded with zero columns. A state that
+/// is not finite has -1 columns and NaN.
 py::tuple internal_efforts_of(const py::object& self, const Row& q, const Names& actuated, const std::optional<Row>& time) {
   const Mechanism& m = built(self);
   const Tree& tree = m.tree();
@@ -89,7 +90,14 @@ py::tuple internal_efforts_of(const py::object& self, const Row& q, const Names&
   return py::make_tuple(all, counts);
 }
 
-/// Return random numbers `first` and the following of a seed: the same on every machine.
+py::array_t<double> effective_inertia_of(const py::object& self, const std::vector<std::vector<int>>& groups, const Row& q) {
+  const Mechanism& m = built(self);
+  const RowMajor inertia =
+      effective_inertia({m, kernels()}, groups, configuration(q, m.tree()), 1, rows_from_python(self, m.tree()));
+  return py::array_t<double>(inertia.size(), inertia.data());
+}
+
+/// Return `count` random numbers of the sequence of a seed, beginning with number `first`; they are the same on every machine.
 py::array_t<double> uniform_numbers(std::uint64_t seed, std::uint64_t first, py::ssize_t count, double low, double high) {
   RandomNumbers numbers(seed + first * RandomNumbers::step);
   py::array_t<double> all(count);
@@ -110,6 +118,7 @@ void bind_mobility(py::module_& m) {
   m.def("mobility", &mobility_of, py::arg("mechanism"), py::arg("q"), py::arg("actuated"), py::arg("output"),
         py::arg("components"), py::arg("time"));
   m.def("indeterminate_reactions", &indeterminate_reactions_of, py::arg("mechanism"), py::arg("q"), py::arg("time"));
+  m.def("effective_inertia", &effective_inertia_of, py::arg("mechanism"), py::arg("groups"), py::arg("q"));
   m.def("constraint_rank", &constraint_rank_of, py::arg("mechanism"), py::arg("q"), py::arg("without"), py::arg("time"));
   m.def("internal_efforts", &internal_efforts_of, py::arg("mechanism"), py::arg("q"), py::arg("actuated"), py::arg("time"));
 }

@@ -6,7 +6,7 @@
 
 namespace sarrus::bindings {
 
-/// Return rows that depend on q, which Python evaluates.
+/// Return a function that calls Python to evaluate the rows that depend on q.
 RowsOfState rows_from_python(const pybind11::handle& self, const Tree& tree);
 
 void bind_mobility(pybind11::module_& m);

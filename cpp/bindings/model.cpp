@@ -1,5 +1,5 @@
-// Conversion of the parts of a description to and from Python's dataclasses, field by field; the parts have no bindings of
-// their own. Also bound here: the core's Builder, which checks a part and returns it with plain numbers, and the joint types.
+// Conversion of the elements of a description (bodies, joints, ...) to and from Python's dataclasses, field by field; the elements themselves have no
+// bindings. This file also binds the joint types, and the core's Builder, which checks an element and returns it with plain numbers.
 #include "model.hpp"
 
 #include <pybind11/stl.h>
@@ -57,7 +57,8 @@ bool plain_numbers(const py::handle& h, std::vector<double>& to) {
     if (!plain_number(PySequence_Fast_GET_ITEM(h.ptr(), static_cast<Py_ssize_t>(k)), to[k])) return false;
   return true;
 }
-/// Real numbers in rows; none: something else.
+}  // namespace
+
 std::optional<NumberArray> numbers_of(const py::handle& h) {
   NumberArray all;
   double x = 0.0;
@@ -78,6 +79,9 @@ std::optional<NumberArray> numbers_of(const py::handle& h) {
   all.numbers.assign(data, data + size);
   return all;
 }
+
+namespace {
+
 Value value_of(const NumberArray& array) {
   if (array.shape.empty()) return array.numbers[0];
   const std::size_t width = array.shape[0] ? array.numbers.size() / array.shape[0] : 0;
@@ -89,10 +93,10 @@ Value value_of(const NumberArray& array) {
   return all;
 }
 
-// ---- values of the caller; errors show them as the caller wrote them -----------------------------------------------------------------
+// ---- values from the caller; errors show them as the caller wrote them ---------------------------------------------------------------
 
-/// Convert an argument to a value. An object that is neither a number, a text nor a list (or a list that contains itself) becomes a value of none of
-/// these kinds.
+/// Convert an argument to a value. An object that is neither a number, a text nor a list (or a list that contains itself) becomes an invalid value,
+/// which the core rejects.
 Value argument(const py::handle& h, bool named, int depth = 0) {
   Value value = Value::Object();
   double x = 0.0;
@@ -109,7 +113,7 @@ Value argument(const py::handle& h, bool named, int depth = 0) {
   }
   return named ? std::move(value).written(shown(h)) : value;
 }
-/// Return make(named); if it raises, call it again with the texts of the arguments, so that the error shows them.
+/// Return make(named). If it raises, call it again with the arguments as text, so that the error shows what the caller wrote.
 template <class Make> auto with_texts(Make make) {
   try {
     return make(false);
@@ -139,7 +143,7 @@ std::string subject_of(const model::Visual& v) { return "visual of body '" + v.b
 std::string subject_of(const model::Contact& c) { return "contact of '" + c.first + "' and '" + c.second + "'"; }
 template <class Part> std::string subject_of(const Part& part) { return kind_of(part) + " '" + part.name + "'"; }
 
-/// Value of a field, and the name that errors use for it.
+/// Value of a field, together with the field's name in error messages.
 struct Given {
   py::handle value;
   std::string label;
@@ -291,7 +295,7 @@ void read(const Given& g, model::JointType& to) {
   to = attribute(g.value, "_core").cast<const JointOfCore&>().type;
 }
 
-/// A Python function: the description only stores that there is one.
+/// A Python function: the core's description only stores that there is a function.
 void read(const Given&, std::monostate&) {}
 template <class T> void read(const Given& g, std::optional<T>& to);
 template <class T> void read(const Given& g, std::vector<T>& to) {
@@ -396,7 +400,7 @@ template <class Part> struct PartReader {
 };
 
 template <class Part> Part read_part(const py::handle& from, Part part = {}) {
-  if constexpr (std::is_same_v<Part, model::Joint>)  // errors about the fields before it name the kind
+  if constexpr (std::is_same_v<Part, model::Joint>)  // errors about the preceding fields must name the kind
     part.laws.resize(py::len(attribute(from, "laws")));
   part.fields(PartReader<Part>{from, part});
   return part;
@@ -453,7 +457,7 @@ struct Plain {
   }
 };
 
-/// Convert a member to Python. The object that the member was read from is returned if its value is unchanged.
+/// Convert a member to Python. If its value is unchanged, return the object from which it was read.
 struct Written {
   py::handle original;
 
@@ -544,7 +548,7 @@ template <class Part> py::object add(model::Builder& builder, const py::handle& 
     return written(std::get<Part>(d.constraints.back()));
 }
 
-/// Add a part to the core's description; return the same part with plain numbers and its default values.
+/// Add an element to the core's description; return it with plain numbers and its default values.
 py::object add_part(model::Builder& builder, const py::handle& from) {
   const std::string kind = constraint_kind(from);
   if (kind == "Body") return add(builder, from, read_part<model::Body>(from));
@@ -559,7 +563,7 @@ py::object add_part(model::Builder& builder, const py::handle& from) {
   return made;
 }
 
-/// Return check(numbers). Its errors show the value as the caller wrote it.
+/// Return check(numbers). Its errors show the values as the caller wrote them.
 template <class Check> auto coordinates_of(const py::handle& value, Check check) {
   const auto array = numbers_of(value);
   const bool fits = array && array->shape.size() < 2;
@@ -613,7 +617,7 @@ py::object zeros(int count) {
   return py::reinterpret_borrow<py::object>(all[static_cast<std::size_t>(count)]);
 }
 
-/// Return the core's type of a joint, and all its fields by name: read-only arrays, numbers and, for a gimbal, names.
+/// Return the core's type of a joint, and all its fields by name. The fields are read-only arrays and numbers; for a gimbal also names.
 py::tuple joint_type(const std::string& kind, const py::dict& arguments) {
   const std::vector<model::JointField> candidates = model::joint_fields(kind);
   const auto make = [&](bool named) {
@@ -709,6 +713,11 @@ Description to_description(const py::handle& from) {
   for (const auto& [at, part] : targets)
     made.constraints.insert(made.constraints.begin() + static_cast<std::ptrdiff_t>(at), target(part, made.joints));
   return made;
+}
+
+const model::JointType& joint_type_of(const py::handle& description, int j) {
+  const auto joints = py::reinterpret_borrow<py::sequence>(attribute(description, "joints"));
+  return attribute(attribute(joints[static_cast<std::size_t>(j)], "joint"), "_core").cast<const JointOfCore&>().type;
 }
 
 void bind_model(py::module_& m) {

@@ -1,16 +1,24 @@
-// Descriptions as Python has them (sarrus.description): dataclasses with the fields of model/description.hpp.
+// Descriptions from Python (sarrus.description): dataclasses with the fields of model/description.hpp.
 #pragma once
 
 #include <pybind11/pybind11.h>
 
+#include <optional>
+
 #include "../mechanism/mechanism.hpp"
+#include "../model/joint_type.hpp"
+#include "../model/values.hpp"
 
 namespace sarrus::bindings {
 
 namespace py = pybind11;
 
-/// Return the kernels' description; ModelError if a field has a value of the wrong type.
+/// Return the kernels' description; raise ModelError if a field has a value of the wrong type.
 Description to_description(const py::handle& description);
+/// Convert real numbers in rows; none if an object is something else.
+std::optional<model::NumberArray> numbers_of(const py::handle& object);
+/// Return the type of joint j of a description.
+const model::JointType& joint_type_of(const py::handle& description, int j);
 void bind_model(py::module_& m);
 
 }  // namespace sarrus::bindings

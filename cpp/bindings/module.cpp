@@ -1,4 +1,4 @@
-// The extension module sarrus._core: mechanisms from their description, the functions of a state, spatial algebra.
+// The extension module sarrus._core: creation of mechanisms from descriptions, functions of a state, and spatial algebra.
 #include <pybind11/native_enum.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -9,6 +9,7 @@
 #include "../mechanism/mechanism.hpp"
 #include "../mechanism/status.hpp"
 #include "../model/builder.hpp"
+#include "../reading/argument.hpp"
 #include "built.hpp"
 #include "changes.hpp"
 #include "contact.hpp"
@@ -29,7 +30,7 @@
 namespace sarrus::bindings {
 namespace {
 
-/// Return the facts about each type of joint, by name: see JointType in joints.py.
+/// Return the properties of each type of joint, by its name: see JointType in joints.py.
 py::dict joint_table() {
   py::dict table;
   const auto listed = [](const CoordinateList& list) {
@@ -74,7 +75,7 @@ std::unique_ptr<Mechanism> copy(const Mechanism& other, const py::dict& changes)
   return std::make_unique<Mechanism>(other, std::move(d));
 }
 
-/// Create variants from these mechanisms, in this order.
+/// Create variants from these mechanisms, in their order.
 std::unique_ptr<Mechanism> listed(const py::list& mechanisms) {
   const Mechanism& base = built(mechanisms[0]);
   auto variants = std::make_shared<Variants>(base);
@@ -121,7 +122,7 @@ py::list placed_constraints(const py::object& self) {
   return all;
 }
 
-/// Return for each described joint (q_start, nq, v_start, nv, true for a loop joint, true if it points towards the ground, body).
+/// Return, for each joint of the description, (q_start, nq, v_start, nv, true for a loop joint, true if it is reversed in the tree, body).
 py::list placed_joints(const py::object& self) {
   py::list all;
   for (const auto& j : built_or_variants(self).joints())
@@ -129,7 +130,7 @@ py::list placed_joints(const py::object& self) {
   return all;
 }
 
-/// Return the parameters of each kind of constraint by name; None for a kind that two frames and numbers do not describe fully.
+/// Return the parameters of each constraint type by name; None for a type that is not fully described by two frames and numbers.
 py::dict constraint_kinds() {
   py::dict all;
   each_constraint([&](auto kind) {
@@ -293,7 +294,7 @@ void bind_messages(py::module_& m) {
   m.def("printable", [](const py::str& text) { return to_text(printable(from_text(text))); }, py::arg("text"));
 }
 
-/// Bind JSON in the format of sarrus: reading with checks, and writing.
+/// Bind the functions for JSON in the format of sarrus: reading with checks, and writing.
 void bind_documents(py::module_& m) {
   m.def(
       "read_json",
@@ -329,7 +330,8 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   using namespace sarrus::bindings;
   using sarrus::Mechanism;
   m.doc() = "Compiled core of sarrus. Use it through the package.";
-  // code compiled with a user's options would crash without a message on a processor that lacks some instructions
+  // reject code that was compiled with a user's options, such as -march=native: on a processor without some of the instructions it would crash
+  // without a message
   if (const std::string level = sarrus::compiled_level(); level != "baseline" && !sarrus::processor_supports(level.c_str()))
     throw py::import_error(
         "sarrus was compiled for processors of the level " + level +
@@ -344,6 +346,8 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
       PyErr_SetString(from_python().ModelError, e.what());
     } catch (const sarrus::NoAnswer& e) {
       PyErr_SetString(from_python().StateError, e.what());
+    } catch (const sarrus::ShapeError& e) {
+      PyErr_SetString(from_python().ShapeError, e.what());
     } catch (const sarrus::AssemblyError& e) {
       PyErr_SetString(from_python().AssemblyError, e.what());
     }

@@ -77,7 +77,7 @@ py::tuple answer_of(const AssembledStates& found, const std::vector<py::ssize_t>
   return py::make_tuple(q, py::array_t<signed char>(static_cast<py::ssize_t>(found.status.size()), found.status.data()));
 }
 
-/// Call f; raise Python's PathTrackingError for the core's, with the path and the end of the branch.
+/// Call f; convert the core's PathTrackingError to Python's, with the path and the end of the branch.
 template <class F> auto tracked(F f) {
   try {
     return f();
@@ -88,12 +88,13 @@ template <class F> auto tracked(F f) {
   }
 }
 
-/// Positions, and the frames and joints of the last quick call: a control loop names the same ones in each cycle.
+/// Positions of a mechanism. The frames and joints of the last quick call are stored, because a control loop uses the same ones in each cycle.
 class PyPositions : public Positions {
  public:
   using Positions::Positions;
 
-  /// Return the solution near a configuration in one call of the kernels; None if that takes more, or an argument needs a full check.
+  /// Return the solution near a configuration, by a single call of the kernels. Return None if a single call is not sufficient, or if an argument
+  /// needs a full check.
   py::object quick(const py::handle& near, const py::handle& frames, const py::handle& fixed, double time) {
     const Mechanism& m = model().mechanism;
     const Tree& tree = m.tree();
@@ -114,7 +115,7 @@ class PyPositions : public Positions {
   }
 
  private:
-  /// Numbers of a target: a point (3) or a pose (4 x 4); 0 if it is something else.
+  /// Return the number of values of a target: 3 for a point, 16 for a pose (4 x 4), 0 for anything else.
   static int numbers_of(PyObject* value, double* out) {
     if (PyTuple_CheckExact(value) && PyTuple_GET_SIZE(value) == 3) {
       for (int k = 0; k < 3; ++k) {
@@ -201,7 +202,7 @@ class PyPositions : public Positions {
   std::mutex mutex_;
   std::shared_ptr<const Closure> closing_;
   std::vector<py::object> names_;
-  std::vector<int> sizes_, places_;  // numbers of each name; place of each number in the input
+  std::vector<int> sizes_, places_;  // count of values of each name; index of each value in the input
   std::vector<double> numbers_, input_;
 };
 
@@ -211,8 +212,10 @@ BranchChoice choice_of(const std::string& branch) {
 
 }  // namespace
 
+const Positions& positions_of(const py::handle& object) { return object.cast<const PyPositions&>(); }
+
 void bind_position(py::module_& m) {
-  // the mechanism owns its positions, which refer to it
+  // the mechanism owns its Positions object, which refers to the mechanism
   py::class_<PyPositions>(m, "Positions")
       .def(py::init([](const py::object& mechanism, const Limits& limits, const std::optional<Vector>& home, std::int64_t count,
                        const py::dict& changes) {

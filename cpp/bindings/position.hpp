@@ -2,7 +2,12 @@
 
 #include <pybind11/pybind11.h>
 
+#include "../position/positions.hpp"
+
 namespace sarrus::bindings {
+
+/// Return the core's positions in an object of the class Positions.
+const Positions& positions_of(const pybind11::handle& object);
 
 void bind_position(pybind11::module_& m);
 

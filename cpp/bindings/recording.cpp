@@ -1,5 +1,5 @@
 // The extension module sarrus._recording: functions of a state on symbolic numbers, and the C code generated from them. It is a separate module,
-// imported by sarrus.generation, so that inline functions compiled for records are not linked with those of kernels.
+// which sarrus.generation imports, so that inline functions compiled for records are not merged with those of kernels.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -18,7 +18,7 @@ namespace {
 namespace py = pybind11;
 using Samples = py::array_t<double, py::array::c_style | py::array::forcecast>;
 
-/// Expression of a graph; it can be combined with numbers.
+/// Expression of a graph, with arithmetic operators that also accept numbers.
 struct Number {
   std::shared_ptr<Graph> graph;
   int id;
@@ -104,13 +104,13 @@ class Recording {
     ids_of({x});
     graph_->assume(graph_->less(graph_->constant(least), graph_->magnitude(x.id)));
   }
-  /// Return an expression that is 0, or `otherwise` if a decision differs from the one in the samples.
+  /// Return an expression that is 0 if all decisions (branches) are those of the samples, else `otherwise`.
   Number assumptions(double otherwise) {
     const int all = graph_->all_assumed();
     return numbered(graph_->choice(all, graph_->constant(0.0), graph_->constant(otherwise)));
   }
 
-  /// Return an expression for the status; it is at least `otherwise` if a result is not finite.
+  /// Return an expression for the status; if a result is not finite, it is at least `otherwise`.
   Number status_of(const Numbers& results, const Number& status, double otherwise) {
     const int id = ids_of({status})[0], least = graph_->constant(otherwise);
     const int worse = graph_->choice(graph_->less(id, least), least, id);
@@ -201,7 +201,7 @@ void bind_number(py::module_& m) {
   number.def("larger", [](const Number& a, const Number& b) {
     return combined(a, b, [](Graph& g, int x, int y) { return g.choice(g.less(x, y), y, x); });
   });
-  // names by which NumPy calls functions of object arrays
+  // method names that NumPy calls on the items of object arrays
   function("apart", &Graph::same), function("__neg__", &Graph::negative), function("sqrt", &Graph::root),
       function("sin", &Graph::sine), function("cos", &Graph::cosine);
 }

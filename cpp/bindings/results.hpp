@@ -1,4 +1,4 @@
-// Structs of results for Python: a dict of their fields, by the names in `fields(field)`. Arrays are row-major.
+// Conversion of structs of results to Python: a dict of their fields, by the names in `fields(field)`. Arrays are row-major.
 #pragma once
 
 #include <pybind11/stl.h>
@@ -24,7 +24,7 @@ template <class X> py::object as_python(std::vector<std::pair<std::string, X>>& 
 }
 
 namespace detail {
-/// True for Eigen's arrays, which have rows() and cols().
+/// True for Eigen's matrices and vectors, which have rows() and cols().
 template <class X, class = void> struct IsArray : std::false_type {};
 template <class X> struct IsArray<X, std::void_t<decltype(std::declval<X&>().rows())>> : std::true_type {};
 }  // namespace detail

@@ -1,4 +1,4 @@
-// Scenes of shapes from Python: described by tuples (description/contacts.py), evaluated at the poses of their bodies.
+// Scenes of collision shapes from Python. They are described by tuples (description/contacts.py), and evaluated at the poses of the bodies.
 #include "shapes.hpp"
 
 #include <pybind11/numpy.h>
@@ -64,7 +64,7 @@ Numbers pose_of(const Transform<double>& X) {
 }
 
 /// Convert a Python function f(first pose (4, 4), second pose, within) -> points (n <= 4, 7): position, normal, distance (description/contacts.py).
-/// If it raises, the exception stays set and the function is not called again. Scenes are created and destroyed with the GIL held.
+/// If it raises, Python's exception remains set and the function is not called again. The GIL must be held when a scene is created or destroyed.
 PairFunction to_pair_function(const py::object& f) {
   if (f.is_none()) return nullptr;
   return [f](const Transform<double>& first, const Transform<double>& second, double within) -> std::optional<Manifold<double>> {
@@ -97,7 +97,7 @@ Scene to_scene(const std::vector<py::tuple>& shapes, const std::vector<Described
 
 namespace {
 
-/// Return the touching points of all states in one list: (state, pair, id, position, normal, distance) of each.
+/// Return the touching points of all states in one list; each point is (state, pair, id, position, normal, distance).
 py::tuple touching(const Scene& scene, const Numbers& poses, double within) {
   int links = 0;
   for (const PlacedShape& s : scene.shapes) links = std::max(links, s.link + 1);

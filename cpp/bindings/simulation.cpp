@@ -1,4 +1,4 @@
-// Simulations for Python: segments of a run, in which the GIL is held only while a Python function is called.
+// Simulations for Python, in segments of a run. The GIL is held only while a Python function is called.
 #include "simulation.hpp"
 
 #include <pybind11/stl.h>
@@ -8,10 +8,13 @@
 #include <tuple>
 
 #include "../elements/list.hpp"
+#include "../kernels/state_functions.hpp"
 #include "../kernels/variant_run.hpp"
 #include "../mechanism/variants.hpp"
+#include "../simulation/contact_history.hpp"
 #include "../simulation/run.hpp"
 #include "../simulation/through_time.hpp"
+#include "../simulation/timing.hpp"
 #include "force_elements.hpp"
 #include "gil.hpp"
 #include "state.hpp"
@@ -29,7 +32,7 @@ Numbers copy_of(const double* from, Count n) {
 }
 Numbers copy_of(const std::vector<double>& x) { return copy_of(x.data(), static_cast<Count>(x.size())); }
 
-/// Return the times of the initial state and of stored samples; the last time is exact despite rounding.
+/// Return the times of the initial state and of stored samples; the last time is exactly the end time, without rounding.
 Numbers times_of(const Schedule& s) {
   Numbers times(s.samples() + 1);
   for (Count k = 0; k <= s.samples(); ++k)
@@ -67,7 +70,7 @@ class Interrupts {
   bool now() {
     if (!signals_.raised()) return false;
     const WithGil gil;
-    // Ctrl-C: the simulation ends with its results so far; exceptions of other signal handlers are raised
+    // Ctrl-C: the simulation ends and returns its results so far; exceptions of other signal handlers are raised
     if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) PyErr_Clear();
     return true;
   }
@@ -95,7 +98,7 @@ class PySimulation {
     return false;
   }
 
-  /// Call the controller, which returns (2, nv): the efforts of the motors, and other generalised forces.
+  /// Call the controller. It returns an array (2, nv): the efforts of the motors, and other generalised forces.
   static bool call_controller(void* self, double time, const double* q, const double* v, double* motor, double* tau) {
     PySimulation& s = *static_cast<PySimulation*>(self);
     return s.call_back([&] {
@@ -126,14 +129,14 @@ class PySimulation {
     });
   }
 
-  /// Check for signals. Called from any thread; only the calling thread receives signals.
+  /// Check for signals. May be called from any thread, but only the thread that called the simulation receives signals.
   static bool check_signals(void* self) {
     PySimulation& s = *static_cast<PySimulation*>(self);
     if (std::this_thread::get_id() == s.caller_ && s.interrupts_.now()) s.stopped_ = true;
     return s.stopped_;
   }
 
-  /// Return the value of an event's function, which takes (time, q, v); NaN if it, or an earlier function, raised.
+  /// Return the value of an event's function of (time, q, v). NaN if this function, or an earlier one, raised.
   double event_value(int event, double time, const double* x) {
     double value = std::numeric_limits<double>::quiet_NaN();
     if (failed_) return value;
@@ -144,7 +147,8 @@ class PySimulation {
     return value;
   }
 
-  /// Compute the units of velocities (nv + loop nv), of constraint rows at q, and of internal states z; that of an effort is power / velocity.
+  /// Compute the units of velocities (nv + loop nv), of constraint rows at q, and of internal states z. The unit of an effort is the unit of power
+  /// divided by that of the velocity.
   void set_units(const Tree& t, const double* q, const double* velocity, double power, double* unit) const {
     const int velocities = t.nv + t.loop_nv;
     std::copy_n(velocity, velocities, unit);
@@ -199,7 +203,7 @@ class PySimulation {
     plan_.force_elements.held_size += counted();
   }
 
-  /// Return the records of runs by name, a row for each run.
+  /// Return the monitored data of runs by name (record.hpp), one row for each run.
   py::dict records(double* carried, Count wide, Count runs) const {
     py::dict named;
     Record<double> first(plan_, carried + Guard<double>::size);
@@ -269,14 +273,14 @@ class PySimulation {
   PySimulation(const PySimulation&) = delete;
   PySimulation& operator=(const PySimulation&) = delete;
 
-  /// End the current call, or the next one, at its next step. Signal handlers may call this function.
+  /// End the simulation at its next step: the current call or, if there is none, the next call. Signal handlers may call this function.
   void stop() { stopped_ = true; }
   bool calls() const { return plan_.controller != nullptr; }
   int size() const { return simulation_.size(); }
   int integrated() const { return simulation_.integrated(); }
-  /// Return true if the state contains values that are held between samples.
+  /// Return true if the state contains values that are constant between samples (digital controllers).
   bool holds() const { return plan_.force_elements.hold(); }
-  /// Return the number of loop-joint coordinates, with counted turns, at the end of a state vector.
+  /// Return the number of loop-joint coordinates, with counted revolutions, at the end of a state vector.
   int counted() const { return plan_.counts() ? tree_.loop_nq : 0; }
 
   // ---- one run: see run.hpp
@@ -286,15 +290,15 @@ class PySimulation {
     run_.begin({x.data(), x.data() + x.size()}, time, dt);
     rethrow();
   }
-  /// Return the state of the run, from which another run can continue, and the flag whether stages are closed.
+  /// Return the state of the run, from which another run can continue, and a flag: 1 if stages are projected onto the loops.
   py::dict state() {
     py::dict named;
     run_.at.fields([&](const char* key, const auto& member) { named[key] = to_python(member); });
     named["close_stages"] = Guard<double>(run_.carried.data()).closes > 0.5;
     return named;
   }
-  /// Continue from the state of another run. `looks`: decide again whether stages are closed. `anew`: restart the sampling, because the force
-  /// elements differ.
+  /// Continue from the state of another run. `looks`: determine again if stages are projected onto the loops. `anew`: restart the sampling, because
+  /// the force elements differ.
   void restore(const py::dict& state, bool looks, bool anew) {
     run_.at.fields([&](const char* key, auto& member) { from_python(state[key], member); });
     check(static_cast<Count>(run_.at.x.size())), check(static_cast<Count>(run_.at.shown.x.size()));
@@ -303,11 +307,11 @@ class PySimulation {
     if (anew) run_.begin_anew();
     rethrow();
   }
-  void aim(double end, const std::optional<std::vector<double>>& times, const std::array<double, 3>& options) {
-    run_.aim(end, times, {options[0], options[1], options[2]});
+  void aim(double end, const std::optional<std::vector<double>>& times, Count every, const std::array<double, 3>& options) {
+    run_.aim(end, times, every, {options[0], options[1], options[2]});
   }
   bool finished() const { return run_.finished(); }
-  /// Return the next states (n, size), their times (n,), and the status. The first state is the last one of the previous call.
+  /// Return the times (n,) of the next samples, their states (n, size), and the status.
   py::tuple advance(Count most) {
     caller_ = std::this_thread::get_id();
     Run::Segment segment;
@@ -337,6 +341,14 @@ class PySimulation {
 
   // ---- many runs
 
+  /// Return what n runs carry at their beginning (n, width), for run_many.
+  Numbers carried(Count n) const {
+    const Count width = carried_size(plan_);
+    Numbers all({n, width});
+    for (Count i = 0; i < n; ++i) begin_carried(plan_, all.mutable_data() + i * width);
+    return all;
+  }
+
   /// Let controllers take the samples that are due at the initial time, in states x (n, size) with these parameters. Returns the states after
   /// sampling, and their status.
   py::tuple sample(const Numbers& x, const Numbers& parameters, const Which& variant, double time) {
@@ -360,38 +372,52 @@ class PySimulation {
     return py::make_tuple(sampled, status);
   }
 
+  /// Return the records of runs by name, from what they carry (n, width).
+  py::dict records_of(Numbers carried) const { return records(carried.mutable_data(), carried.shape(1), carried.shape(0)); }
+
   /// Run from states x (n, size), with parameters (parameters,), or (n, parameters) for different ones in each run. Returns the states after every
   /// `every` steps and at the end (n, samples, size), the status of each run, and the records. `variant` (n,) is the variant of each run, if the
-  /// mechanism has variants.
-  py::tuple run_many(const Numbers& x, const Numbers& parameters, const Which& variant, const Schedule& schedule, Count threads) {
-    plan_.force_elements.parameters = static_cast<int>(parameters.shape(parameters.ndim() - 1));
-    const Count many = x.shape(0), n = size(), wide = simulation_.row_size();
-    check(x.shape(1)), check_variants(variant, many);
-    std::vector<double> rows(many * wide);
-    for (Count i = 0; i < many; ++i) {
-      std::copy_n(x.data() + i * n, n, rows.data() + i * wide);
-      begin_carried(plan_, rows.data() + i * wide + n);
-    }
-    Numbers kept({many, schedule.samples(), n});
-    py::array_t<signed char> status(many);
-    const Sweep sweep = {rows.data(),           static_cast<int>(wide),
-                         parameters.data(),     parameters.ndim() == 2 ? parameters.shape(1) : 0,
-                         status.mutable_data(), variants_ ? variant.data() : nullptr};
-    double* to = kept.mutable_data();
-    caller_ = std::this_thread::get_id();
+  /// mechanism has variants. With `carried` (n, width), which each call updates, a run of several calls has one record.
+  py::tuple run_many(const Numbers& x, const Numbers& parameters, const Which& variant, const Schedule& schedule, Count threads,
+                     std::optional<py::array_t<double>> carried) {
+    Batch batch = prepare(x, parameters, variant, schedule, carried);
     {
       const WithoutGil free;
-      simulation_.run_many(schedule, sweep, many, threads, to, [this] { return interrupts_.now() || stopped_; });
+      run(batch, schedule, threads, [this] { return interrupts_.now() || stopped_; });
     }
-    rethrow();
-    return py::make_tuple(kept, status, records(rows.data() + n, wide, many));
+    return results(batch, carried);
+  }
+
+  /// Run groups of runs, each with a simulation, states, parameters and variants, on several threads. Returns for each group what run_many returns.
+  using Group = std::tuple<PySimulation*, Numbers, Numbers, Which>;
+  static py::list run_groups(const std::vector<Group>& groups, const Schedule& schedule, Count threads) {
+    std::vector<Batch> batches;
+    for (const auto& [simulation, x, parameters, variant] : groups)
+      batches.push_back(simulation->prepare(x, parameters, variant, schedule, {}));
+    Interrupts interrupts;
+    const auto of = [&](auto k) -> PySimulation& { return *std::get<0>(groups[static_cast<std::size_t>(k)]); };
+    const auto stop = [&] {
+      bool stopped = interrupts.now();
+      for (std::size_t k = 0; k < groups.size(); ++k) stopped |= of(k).stopped_;
+      for (std::size_t k = 0; stopped && k < groups.size(); ++k) of(k).stop();
+      return stopped;
+    };
+    {
+      const WithoutGil free;
+      on_threads(static_cast<Count>(groups.size()), threads, 1, stop, [&](Count begin, Count end, auto&& stopped) {
+        for (Count k = begin; k < end; ++k) of(k).run(batches[static_cast<std::size_t>(k)], schedule, 1, stopped);
+      });
+    }
+    py::list all;
+    for (std::size_t k = 0; k < groups.size(); ++k) all.append(of(k).results(batches[k], {}));
+    return all;
   }
 
   // ---- derivatives of runs: see through_time.hpp
 
   /// Return the number of entries of a change of a state.
   int tangent() const { return 2 * tree_.nv + plan_.force_elements.nz; }
-  /// Return the feature of the simulation that has no derivatives; empty if all features have.
+  /// Return the name of a feature of this simulation that has no derivatives; empty if there is none.
   std::string jumps() const {
     std::string reason;
     plan_.force_elements.each([&](const auto& element) {
@@ -435,47 +461,28 @@ class PySimulation {
     return py::make_tuple(state, numbers, status);
   }
 
-  /// Return the generalised force (n, nv) in states (n, size) at times (n,).
-  Numbers efforts(const Numbers& times, const Numbers& x) {
-    const Count n = times.size();
-    if (x.size() != n * size()) throw std::length_error("simulation: wrong sizes");
-    Numbers tau({n, static_cast<Count>(tree_.nv)});
-    const double *t = times.data(), *rows = x.data();
-    double* out = tau.mutable_data();
-    {
-      const WithoutGil free;
-      for (Count i = 0; i < n && !failed_; ++i)
-        simulation_.kernels.forces(tree_, plan_, parameters_.data(), t[i], rows + i * size(), out + i * tree_.nv);
-    }
-    rethrow();
-    return tau;
+  /// Return the generalised force (n, nv) in states (n, size) at times (n,), with parameters (parameters,), or (n, parameters) for different ones in
+  /// each state; default: those of the run.
+  Numbers efforts(const Numbers& times, const Numbers& x, const std::optional<Numbers>& parameters) {
+    return at_states(times, x, parameters, tree_.nv, [&](double time, const double* parameter, const double* row, double* tau) {
+      simulation_.kernels.forces(tree_, plan_, parameter, time, row, tau);
+    });
   }
-
-  /// Return the force (n, nv + loop nv) of dry friction along every joint, in states (n, size) at times (n,). `step`: approximate step length of the
-  /// run.
-  Numbers friction(const Numbers& times, const Numbers& x, double step) {
-    const Count n = times.size(), width = tree_.nv + tree_.loop_nv;
-    if (x.size() != n * size()) throw std::length_error("simulation: wrong sizes");
-    Numbers force({n, width});
-    const double *t = times.data(), *rows = x.data();
-    double* out = force.mutable_data();
-    {
-      const WithoutGil free;
-      for (Count i = 0; i < n && !failed_; ++i)
-        simulation_.kernels.friction(tree_, plan_, parameters_.data(), t[i], step, rows + i * size(), out + i * width);
-    }
-    rethrow();
-    return force;
+  /// Return the force (n, nv + loop nv) of dry friction along every joint in these states. `step`: approximate step length of the run.
+  Numbers friction(const Numbers& times, const Numbers& x, double step, const std::optional<Numbers>& parameters) {
+    const Count width = tree_.nv + tree_.loop_nv;
+    return at_states(times, x, parameters, width, [&](double time, const double* parameter, const double* row, double* force) {
+      simulation_.kernels.friction(tree_, plan_, parameter, time, step, row, force);
+    });
   }
   bool has_friction() const { return plan_.frictions > 0; }
-  /// Return the index of the collision contacts in z, the largest number of points, and the number of entries per point; (0, -1, 0) if there are no
-  /// collision contacts.
-  std::tuple<int, int, int> touching() const {
+  /// Return the index of the collision contacts in z, the largest number of points, and the number of entries per point; None without such contacts.
+  std::optional<std::tuple<int, int, int>> touching() const {
     const auto& all = plan_.force_elements.all<CollisionContacts>();
-    if (all.empty()) return {0, -1, 0};
-    return {all.begin()->iz, all.begin()->kept, all.begin()->numbers_per_point()};
+    if (all.empty()) return {};
+    return {{all.begin()->iz, all.begin()->kept, all.begin()->numbers_per_point()}};
   }
-  /// Return the first index and the number of each RigidContact's internal states in z.
+  /// Return, for each RigidContact, the first index and the number of its internal states in z.
   std::vector<std::pair<int, int>> rigid_contacts() const {
     std::vector<std::pair<int, int>> all;
     for (const RigidContact& c : plan_.force_elements.all<RigidContact>()) all.emplace_back(c.iz, c.states());
@@ -483,6 +490,65 @@ class PySimulation {
   }
 
  private:
+  /// Runs between their preparation and their results, which need Python.
+  struct Batch {
+    Numbers parameters;
+    Which variant;
+    std::vector<double> rows;
+    Numbers kept;
+    py::array_t<signed char> status;
+    Sweep sweep;
+    double* to;
+  };
+  Batch prepare(const Numbers& x, const Numbers& parameters, const Which& variant, const Schedule& schedule,
+                const std::optional<py::array_t<double>>& carried) {
+    plan_.force_elements.parameters = static_cast<int>(parameters.shape(parameters.ndim() - 1));
+    const Count many = x.shape(0), n = size(), wide = simulation_.row_size();
+    check(x.shape(1)), check_variants(variant, many);
+    Batch b = {parameters, variant, std::vector<double>(many * wide), Numbers({many, schedule.samples(), n}), {}, {}, nullptr};
+    b.status = py::array_t<signed char>(many);
+    for (Count i = 0; i < many; ++i) {
+      std::copy_n(x.data() + i * n, n, b.rows.data() + i * wide);
+      carried ? void(std::copy_n(carried->data(i, 0), wide - n, b.rows.data() + i * wide + n))
+              : begin_carried(plan_, b.rows.data() + i * wide + n);
+    }
+    std::fill_n(b.status.mutable_data(), many, static_cast<signed char>(interrupted));  // of groups that are not begun
+    b.to = b.kept.mutable_data();
+    std::fill_n(b.to, b.kept.size(), std::numeric_limits<double>::quiet_NaN());
+    b.sweep = {b.rows.data(),           static_cast<int>(wide),
+               b.parameters.data(),     parameters.ndim() == 2 ? parameters.shape(1) : 0,
+               b.status.mutable_data(), variants_ ? b.variant.data() : nullptr};
+    caller_ = std::this_thread::get_id();
+    return b;
+  }
+  template <class Stop> void run(const Batch& b, const Schedule& schedule, Count threads, Stop&& stop) const {
+    const Count many = static_cast<Count>(b.rows.size()) / simulation_.row_size();
+    simulation_.run_many(schedule, b.sweep, many, threads, b.to, stop);
+  }
+  py::tuple results(Batch& b, std::optional<py::array_t<double>> carried) {
+    rethrow();
+    const Count many = b.status.size(), n = size(), wide = simulation_.row_size();
+    for (Count i = 0; carried && i < many; ++i) std::copy_n(b.rows.data() + i * wide + n, wide - n, carried->mutable_data(i, 0));
+    return py::make_tuple(b.kept, b.status, records(b.rows.data() + n, wide, many));
+  }
+
+  /// Evaluate forces(time, parameter, state, result) of length `width` at each state.
+  template <class Forces> Numbers at_states(const Numbers& times, const Numbers& x, const std::optional<Numbers>& parameters,
+                                            Count width, Forces&& forces) {
+    const Count n = times.size(), step = parameters && parameters->ndim() == 2 ? parameters->shape(1) : 0;
+    if (x.size() != n * size() || (step && parameters->shape(0) != n)) throw std::length_error("simulation: wrong sizes");
+    Numbers all({n, width});
+    const double *t = times.data(), *rows = x.data(), *parameter = parameters ? parameters->data() : parameters_.data();
+    if (parameters) plan_.force_elements.parameters = static_cast<int>(parameters->shape(parameters->ndim() - 1));
+    double* out = all.mutable_data();
+    {
+      const WithoutGil free;
+      for (Count i = 0; i < n && !failed_; ++i) forces(t[i], parameter + i * step, rows + i * size(), out + i * width);
+    }
+    rethrow();
+    return all;
+  }
+
   template <class Work>
   py::array_t<signed char> through_time(const Numbers& kept, const Numbers& parameters, const Schedule& schedule, Count threads,
                                         Work&& work) {
@@ -520,7 +586,8 @@ class PySimulation {
   Tree tree_ = mechanism_.tree();  // the tree that is integrated
   Plan plan_;
   py::object controller_;
-  std::vector<py::object> sampled_;  // one per digital controller; None if it consists of force elements only
+  // one entry per digital controller: its function, or None if the controller consists of force elements only
+  std::vector<py::object> sampled_;
   py::object pfaffian_;
   bool failed_ = false;
   std::atomic<bool> stopped_{false};
@@ -555,7 +622,8 @@ void bind_methods(py::module_& m) {
 void bind_schedule(py::module_& m) {
   py::class_<Schedule>(m, "Schedule")
       .def(py::init(&Schedule::between), py::arg("start"), py::arg("end"), py::arg("step"), py::arg("every") = 1)
-      .def_property_readonly("start", [](const Schedule& s) { return s.clock.start; })
+      .def_property_readonly("start",
+                             [](const Schedule& s) { return s.clock.start + static_cast<double>(s.clock.first) * s.clock.step; })
       .def_readonly("every", &Schedule::every)
       .def_property_readonly("steps", &Schedule::steps)
       .def_property_readonly("samples", &Schedule::samples)
@@ -569,10 +637,63 @@ void bind_schedule(py::module_& m) {
           }));
 }
 
+void bind_timing(py::module_& m) {
+  py::class_<Timing>(m, "Timing")
+      .def(py::init<double, double, double>(), py::arg("start"), py::arg("duration"), py::arg("step"))
+      .def("check", &Timing::check)
+      .def("check_advance", &Timing::check_advance)
+      .def("check_longest_step", &Timing::check_longest_step, py::arg("longest"))
+      .def("check_period", &Timing::check_period, py::arg("period"))
+      .def("divisors", &Timing::divisors);
+}
+
+Frame frame_named(const Mechanism& mechanism, const std::string& name) {
+  const PlacedFrame* at = mechanism.find_frame(name);
+  if (!at) no_such_name("frame", name, mechanism.frame_names());
+  return {at->link, at->body, at->X, ExpressedIn::frame};
+}
+
+using PlaneOfPython = std::tuple<std::string, std::string, std::array<double, 3>, double, int, int>;
+
+/// Return sample, id, position, force, moment, natural_map and left_out of contact_history.hpp, from q (samples, nq) and z (samples, nz).
+py::tuple contact_points(const py::object& mechanism, const Numbers& q, const Numbers& z,
+                         const std::optional<std::array<int, 3>>& shapes, const std::vector<PlaneOfPython>& planes) {
+  const Mechanism& of = built(mechanism);
+  const auto width = static_cast<int>(z.shape(1));
+  const auto outside = [&](int first, Count size) { return first < 0 || size < 0 || first + size > width; };
+  std::optional<ShapePoints> points;
+  if (shapes) points = {(*shapes)[0], (*shapes)[1], (*shapes)[2]};
+  bool wrong = q.shape(0) != z.shape(0) || q.shape(1) != of.tree().nq;
+  if (points)
+    wrong |= points->width < 7 || outside(points->first, CollisionContacts::before_points + Count{points->kept} * points->width);
+  std::vector<PlaneContact> contacts;
+  std::vector<std::array<Frame, 2>> frames;
+  for (const auto& [frame, on, n, radius, first, states] : planes) {
+    wrong |= outside(first, states) || states < 4;
+    contacts.push_back({vec3<double>(n[0], n[1], n[2]), radius, first, states});
+    frames.push_back({frame_named(of, frame), frame_named(of, on)});
+  }
+  if (wrong) throw py::value_error("the layout of contacts does not fit the internal states");
+  const StateFunctions functions(of, kernels());
+  const auto pose = [&](std::size_t k, bool on, const double* at) {
+    std::array<double, 16> X;
+    functions.evaluate(Operation::pose, {at}, X.data(), frames[k][on]);
+    return X;
+  };
+  const ContactHistory all = contact_history(q.shape(0), q.data(), of.tree().nq, z.data(), width, points, contacts, pose);
+  const auto rows = static_cast<Count>(all.sample.size());
+  const auto vectors = [&](const std::vector<double>& x) { return copy_of(x).reshape({rows, Count{3}}); };
+  const auto indices = [&](const std::vector<std::int64_t>& x) { return Which(rows, x.data()); };
+  return py::make_tuple(indices(all.sample), indices(all.id), vectors(all.position), vectors(all.force), vectors(all.moment),
+                        copy_of(all.natural_map), all.left_out);
+}
+
 }  // namespace
 
 void bind_simulation(py::module_& m) {
-  bind_methods(m), bind_schedule(m);
+  bind_methods(m), bind_schedule(m), bind_timing(m);
+  m.def("contact_points", &contact_points, py::arg("mechanism"), py::arg("q"), py::arg("z"), py::arg("shapes"),
+        py::arg("planes"));
   py::class_<PySimulation>(m, "Simulation")
       .def(py::init<const py::object&, const std::string&, const std::string&, const std::array<double, 2>&, const py::list&,
                     const std::vector<double>&, const Numbers&, py::object, std::vector<py::object>, py::object,
@@ -591,7 +712,7 @@ void bind_simulation(py::module_& m) {
       .def("begin", &PySimulation::begin, py::arg("x"), py::arg("time"), py::arg("dt"))
       .def_property_readonly("state", &PySimulation::state)
       .def("restore", &PySimulation::restore, py::arg("state"), py::arg("looks"), py::arg("anew"))
-      .def("aim", &PySimulation::aim, py::arg("end"), py::arg("times"), py::arg("options"))
+      .def("aim", &PySimulation::aim, py::arg("end"), py::arg("times"), py::arg("every"), py::arg("options"))
       .def_property_readonly("finished", &PySimulation::finished)
       .def("advance", &PySimulation::advance, py::arg("most"))
       .def_property_readonly("counts", &PySimulation::counts)
@@ -599,7 +720,10 @@ void bind_simulation(py::module_& m) {
       .def_property_readonly("ended_by", &PySimulation::ended_by)
       .def("sample", &PySimulation::sample, py::arg("x"), py::arg("parameters"), py::arg("which"), py::arg("time"))
       .def("run_many", &PySimulation::run_many, py::arg("x"), py::arg("parameters"), py::arg("which"), py::arg("schedule"),
-           py::arg("threads"))
+           py::arg("threads"), py::arg("carried") = py::none())
+      .def_static("run_groups", &PySimulation::run_groups, py::arg("groups"), py::arg("schedule"), py::arg("threads"))
+      .def("carried", &PySimulation::carried, py::arg("runs"))
+      .def("records", &PySimulation::records_of, py::arg("carried"))
       .def_property_readonly("tangent", &PySimulation::tangent)
       .def_property_readonly("jumps", &PySimulation::jumps)
       .def("forward", &PySimulation::forward, py::arg("kept"), py::arg("parameters"), py::arg("schedule"), py::arg("S"),
@@ -609,8 +733,9 @@ void bind_simulation(py::module_& m) {
       .def_property_readonly("touching", &PySimulation::touching)
       .def_property_readonly("rigid_contacts", &PySimulation::rigid_contacts)
       .def_property_readonly("has_friction", &PySimulation::has_friction)
-      .def("friction", &PySimulation::friction, py::arg("times"), py::arg("x"), py::arg("step"))
-      .def("efforts", &PySimulation::efforts, py::arg("times"), py::arg("x"));
+      .def("friction", &PySimulation::friction, py::arg("times"), py::arg("x"), py::arg("step"),
+           py::arg("parameters") = py::none())
+      .def("efforts", &PySimulation::efforts, py::arg("times"), py::arg("x"), py::arg("parameters") = py::none());
 }
 
 }  // namespace sarrus::bindings

@@ -1,4 +1,5 @@
-// The functions of spatial/conversions.hpp over float64 arrays, item by item over the leading axes. sarrus.spatial adds checks and types.
+// Bindings of the functions of spatial/conversions.hpp for float64 arrays; each function is applied to all items along the leading axes.
+// sarrus.spatial adds checks and types.
 #include "spatial.hpp"
 
 #include <pybind11/numpy.h>
@@ -37,7 +38,7 @@ Sizes leading(const char* name, const Array& x, const Sizes& item) {
   return {shape.begin(), shape.begin() + axes};
 }
 
-/// Define name(x): f(item of x, item of the result) for each item.
+/// Define name(x), which calls f(item of x, item of the result) for each item.
 template <class F> void map(py::module_& m, const char* name, const char* argument, const Sizes& item, const Sizes& result, F f,
                             const char* doc) {
   m.def(
@@ -55,7 +56,7 @@ template <class F> void map(py::module_& m, const char* name, const char* argume
       py::arg(argument), doc);
 }
 
-/// Define name(x, y), for items with the same leading axes.
+/// Define name(x, y) for items of x and y with the same leading axes.
 template <class F>
 void map(py::module_& m, const char* name, const char* first, const Sizes& item1, const char* second, const Sizes& item2,
          const Sizes& result, F f, const char* doc) {

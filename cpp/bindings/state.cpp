@@ -52,19 +52,20 @@ void require_sound(const Mechanism& m, const Info& info, const std::string& name
     }
 }
 
-/// Raise ModelError unless the mechanism floats; otherwise its momentum also depends on forces from the ground.
+/// Raise ModelError unless the mechanism floats. Otherwise forces from the ground would also change its momentum.
 void require_floating(const Mechanism& m, const Info& info) {
   if (!m.tie().empty())
     fail(from_python().ModelError,
          std::string(info.name) + " requires a floating mechanism, whose base is carried by a Free joint: " + m.tie());
 }
 
-/// Return the joints without inertia, for which a division would fail. With loops, only those are returned that the loops do not support.
+/// Return the joints along which there is no inertia, so that a division would fail. With loops, only those joints are returned to which the loops
+/// couple no inertia.
 const std::vector<std::string>& massless(const Mechanism& m, const Info& info) {
   return info.is(fact::on_loops) && m.tree().loops.rows > 0 ? m.idle() : m.massless();
 }
 
-/// Return true if the result cannot exist, because it divides by zero inertia; checked before anything is computed.
+/// Return true if no result can exist because of a division by zero inertia. This is checked before anything is computed.
 bool answerless(const Mechanism& m, const Info& info) {
   return (info.is(fact::divides) && !massless(m, info).empty()) || (info.is(fact::needs_mass) && m.mass() <= 0.0);
 }
@@ -83,7 +84,7 @@ bool answerless(const Mechanism& m, const Info& info) {
   state_error(std::string(info.name) + " has no answer: " + why);
 }
 
-/// Return the length of an axis of the result. It may depend on the number of requested coordinates, or on the inputs of a path.
+/// Return the length of an axis of the result. It may depend on the number of requested coordinates, or on the number of inputs of a path.
 std::int64_t axis_size(char axis, const Tree& t, const SizeInputs& request) {
   if (axis == 'W') return request.inputs;
   if (axis != 'L' || !request.independent) return size_of_axis(axis, t);
@@ -92,7 +93,7 @@ std::int64_t axis_size(char axis, const Tree& t, const SizeInputs& request) {
   return linear_equations_size(t.nv, count);
 }
 
-/// Store the properties of an input that determine the length of the result.
+/// Store the properties of an input on which the length of the result depends.
 void note_request(const Info& info, int input, const Tree& t, const double* data, std::int64_t numbers, SizeInputs& request) {
   if (input < 0) return;  // wrenches are not inputs of the operation
   if (input == info.independent) request.independent = data;
@@ -100,7 +101,8 @@ void note_request(const Info& info, int input, const Tree& t, const double* data
     request.inputs = static_cast<int>(numbers / size_of(InputSize::waypoints, t));
 }
 
-/// Return the number of entries of one state's result. Kernels count these, and the entries of an nv x nv matrix, in 32 bits.
+/// Return the number of entries of one state's result. Raises an error if it, or the number of entries of an nv x nv matrix, exceeds 32 bits, because
+/// kernels use 32-bit indices.
 std::int64_t checked_size(const Info& info, const Tree& t, const SizeInputs& request) {
   std::int64_t size = 1, matrix = info.is(fact::dense) ? static_cast<std::int64_t>(t.nv) * t.nv : 0;
   for (const char c : info.axes) size *= axis_size(c, t, request);
@@ -110,7 +112,7 @@ std::int64_t checked_size(const Info& info, const Tree& t, const SizeInputs& req
   return size;
 }
 
-/// Raise the error for the status of one state that has failed.
+/// Raise the error for the status of a state without a result.
 [[noreturn]] void explain(PyObject* self, const Mechanism& m, const Info& info, const Arguments& a, signed char status,
                           const double* out, std::int64_t size) {
   const bool stays_open = info.is(fact::closes_loops) && finite(out, size_of_axis(info.axes[0], m.tree()));
@@ -147,12 +149,12 @@ Parameters parameters(const Mechanism& m, const Arguments& a) {
   return p;
 }
 
-/// Return true if numbers that are not part of a state are valid, for any batch.
+/// Return true if the values of an input that is not part of the state are valid, for any batch.
 bool sound_choice(InputSize kind, const double* x, std::int64_t n) {
   return finite(x, n) && (kind != InputSize::weights || std::all_of(x, x + n, [](double w) { return w > 0.0; }));
 }
 
-/// Check weights or a preload, where a single number applies to all motors; ValueError if they are invalid.
+/// Check weights or a preload, and expand a single number to all motors; ValueError if they are invalid.
 py::object checked_choice(const Input& input, const Tree& t, PyObject* value, const py::object& array) {
   const Array* x = proxy(array.ptr());
   std::int64_t n = 1;
@@ -163,8 +165,8 @@ py::object checked_choice(const Input& input, const Tree& t, PyObject* value, co
   return x->nd ? array : py::module_::import("numpy").attr("full")(size_of(input.size, t), array);
 }
 
-/// Evaluate the usual call of a control loop: one state in plain arrays, optionally with out=. Returns null for any other call, before it has changed
-/// anything.
+/// Evaluate the most frequent call of a control loop: one state in plain arrays, optionally with out=. Returns null, without any effect, for other
+/// calls.
 PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m, const Arguments& a) {
   const Tree& t = m.tree();
   if (m.variants() || a.wrenches || a.threads || a.return_status ||
@@ -177,7 +179,7 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
   SizeInputs request;
   for (std::size_t i = 0; i < info.inputs.size(); ++i) {
     if (!a.input[i]) continue;
-    if (info.inputs[i].size == InputSize::scalar) {  // an array with one entry is excluded, because it would be a batch
+    if (info.inputs[i].size == InputSize::scalar) {  // an array with one entry is excluded, because the caller might mean a batch
       if (!PyFloat_CheckExact(a.input[i])) return nullptr;
       number[i] = PyFloat_AS_DOUBLE(a.input[i]), in[i] = number + i;
       if (!std::isfinite(number[i])) return nullptr;
@@ -224,7 +226,7 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
   return nd == 0 && !a.out ? PyFloat_FromDouble(scalar) : keep.release().ptr();
 }
 
-/// Input of a call as rows; its leading axes are broadcast to those of the call.
+/// An input of a call as rows; its leading axes are broadcast to those of the call.
 struct Operand {
   std::string name;
   InputSize kind;
@@ -233,7 +235,7 @@ struct Operand {
   std::int64_t size = 0, step = 0;
 };
 
-/// Arguments of a call as arrays (inputs, then wrenches), and their common leading axes.
+/// Arguments of a call as arrays (first the inputs, then the wrenches), and their common leading axes.
 struct Operands {
   std::vector<Operand> all;
   std::vector<int> input;  // index among the operation's inputs, or -1 for a wrench
@@ -251,7 +253,7 @@ void add_wrenches(const Mechanism& m, const py::handle& wrenches, Operands& oper
   if (!PyDict_Check(wrenches.ptr()) && !py::isinstance(wrenches, py::module_::import("collections.abc").attr("Mapping")))
     throw py::type_error("wrenches must be a mapping of frame names to [moment; force]; got " +
                          py::repr(wrenches).cast<std::string>());
-  // a separate list, because the conversion below may run code that changes the dict
+  // a copy of the list, because the conversion below may run Python code that changes the dict
   PyObject* pairs = PyMapping_Items(wrenches.ptr());
   if (!pairs) throw py::error_already_set();
   for (const py::handle pair : py::reinterpret_steal<py::list>(pairs)) {
@@ -284,7 +286,7 @@ void broadcast_axes(const Tree& t, Operands& operands) {
   for (const Py_ssize_t d : batch) operands.count *= d;
 }
 
-/// Broadcast so that the first axis is that of the variants. A single state applies to all variants.
+/// Broadcast the leading axes so that the first one is that of the variants. A single state applies to all variants.
 void broadcast_to_variants(const Mechanism& m, Operands& operands) {
   if (!m.variants()) return;
   const auto variants = static_cast<Py_ssize_t>(m.variant_indices().size());
@@ -298,7 +300,7 @@ void broadcast_to_variants(const Mechanism& m, Operands& operands) {
   batch[0] = variants;
 }
 
-/// Set the address of each state's numbers: consecutive rows, or one row for all states.
+/// Set the address of each state's values: in consecutive rows, or in one row for all states.
 void lay_out(const Tree& t, Operands& operands) {
   for (Operand& o : operands.all) {
     const Array* x = proxy(o.array.ptr());
@@ -327,8 +329,8 @@ Operands operands_of(PyObject* self, const Info& info, const Mechanism& m, const
     py::object& array = operands.all.back().array;
     if (info.inputs[i].size == InputSize::weights || info.inputs[i].size == InputSize::preload)
       array = checked_choice(info.inputs[i], t, a.input[i], array);
-    if (info.inputs[i].size == InputSize::scalar)  // one number per state: it gets the leading axes of the other inputs
-      array = array[py::make_tuple(py::ellipsis(), py::none())];
+    // an input with one value per state: expand it to the leading axes of the other inputs
+    if (info.inputs[i].size == InputSize::scalar) array = array[py::make_tuple(py::ellipsis(), py::none())];
   }
   if (info.pfaffian_values >= 0 && t.loops.pfaffian_values > 0 && !a.input[info.pfaffian_values]) {
     const bool has_v = info.inputs[1].name == "v";
@@ -346,7 +348,7 @@ Operands operands_of(PyObject* self, const Info& info, const Mechanism& m, const
 /// Return `out`, or a new array; its rows begin at `rows.out`.
 py::object result_of(const Info& info, const Tree& t, const Arguments& a, const Operands& operands, SizeInputs& request,
                      Rows& rows) {
-  if (operands.batch.size() + info.axes.size() > 32)  // the limit of the oldest NumPy version that is supported
+  if (operands.batch.size() + info.axes.size() > 32)  // largest number of axes in the oldest supported version of NumPy
     shape_error("the result would have " + std::to_string(operands.batch.size() + info.axes.size()) + " axes; there may be 32");
   std::vector<Py_ssize_t> dims = operands.batch;
   for (std::size_t i = 0; i < operands.all.size(); ++i) {
@@ -371,7 +373,7 @@ py::object result_of(const Info& info, const Tree& t, const Arguments& a, const 
   return py::reinterpret_borrow<py::object>(a.out);
 }
 
-/// Addresses of the operands' rows; those of wrenches are stored here.
+/// Addresses of the operands' rows. Addresses of wrenches are stored in this object.
 struct RowsOfOperands {
   const Operands& operands;
   std::vector<const double*> wrench;
@@ -407,7 +409,7 @@ std::int64_t thread_count(PyObject* count) {
   return threads;
 }
 
-/// Evaluate any call: many states, wrenches, a returned status or `out`.
+/// Evaluate any call, including many states, wrenches, a returned status, and `out`.
 PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, const Arguments& a) {
   const Tree& t = m.tree();
   const Operands operands = operands_of(self, info, m, a);
@@ -490,7 +492,7 @@ int find(const std::string& name) {
 }  // namespace
 
 const Mechanism& built_or_variants(const py::handle& self) {
-  // Mechanism is the only C++ base, so its value is in the first slot; pybind11 allocates that memory at the first access
+  // Mechanism is the only C++ base class, so its value is in the first slot; pybind11 allocates that memory at the first access
   const auto slot = reinterpret_cast<py::detail::instance*>(self.ptr())->get_value_and_holder();
   if (!slot.holder_constructed())
     throw py::type_error("this Mechanism was never initialised: __init__ of the base class was not called");
@@ -509,7 +511,7 @@ void use_kernels(const KernelTable* table) { in_use = table; }
 
 py::object method(const py::handle& type, const std::string& name, const std::string& doc, const py::function& declaration) {
   static const std::vector<PyCFunction> calls = make_calls(std::make_integer_sequence<int, operations>{});
-  // method descriptors refer to these until the interpreter ends
+  // never freed, because method descriptors refer to these until the interpreter ends
   auto* text = new std::string(doc);
   const int op = find(name);
   infos()[op].declaration = py::handle(declaration).inc_ref().ptr();

@@ -1,5 +1,5 @@
-// Conversion of document values (model/value.hpp) to and from Python's None, bool, int, float, str, list
-// and dict. All parts of a description are converted through such values, so their types have no bindings.
+// Conversion of document values (model/value.hpp) to and from Python's None, bool, int, float, str, list and dict. All elements of a description are
+// converted through such values, so that their types need no bindings.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -13,7 +13,7 @@ namespace sarrus::bindings {
 
 namespace py = pybind11;
 
-/// Convert a text. Lone surrogates, which JSON may contain, are kept.
+/// Convert a text. Lone surrogates, which JSON may contain, are preserved.
 inline py::object to_text(const std::string& text) {
   return py::reinterpret_steal<py::object>(
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogatepass"));

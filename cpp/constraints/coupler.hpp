@@ -31,7 +31,8 @@ struct Coupler : BetweenCoordinates {
     for (int i = 0; i < s.columns; ++i) {
       const double* c = coefficients[i].data();
       const T q = s.q[s.coordinate[i]];
-      T p = T(0.0), p1 = T(0.0), p2 = T(0.0), steepest = T(0.0);  // Horner's scheme: value, two derivatives, bound of |p1|
+      // Horner's scheme: value of the polynomial, its first two derivatives, and a bound of |p1|
+      T p = T(0.0), p1 = T(0.0), p2 = T(0.0), steepest = T(0.0);
       for (int k = static_cast<int>(coefficients[i].size()); k >= 0; --k) {
         if (k > 0) steepest = steepest * abs(q) + T(k * std::abs(c[k - 1]));
         p2 = p2 * q + T(2.0) * p1;

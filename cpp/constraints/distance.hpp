@@ -2,7 +2,7 @@
 //   phi   = |d| - length                                        (1) [m]
 //   J     = n . (velocity of the child's point relative to the parent's)    the rod pushes along itself
 //   gamma = -(n . a + (u . u - (n . u)^2) / |d|)                [m/s2]      u, a in the parent's turning axes
-// removes 1 dof. Two points that coincide are a spherical joint: there n has no direction.
+// removes 1 dof. The length must not be zero: n would have no direction, and a spherical joint would be the correct constraint.
 #pragma once
 
 #include "row.hpp"

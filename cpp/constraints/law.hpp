@@ -13,12 +13,12 @@ struct Law {
   std::vector<double> coefficient;  // pieces x terms, of (t - start)^k
   std::vector<double> harmonic;     // amplitude, rate [rad/s], phase each
   std::vector<Law> each{};          // laws of the runs, if they differ
-  int parameter_index = -1;                   // index of the law's number in the parameters of a run
+  int parameter_index = -1;  // index, in the parameters of a run, of the number that selects the time function
 
   const Law& at_run(double number) const { return each[static_cast<std::size_t>(number)]; }
 };
 
-/// Value, rate and acceleration of a law. Laws are rare, so lanes are evaluated one by one.
+/// Value, rate and acceleration of a time function. Time functions are rare, so lanes are evaluated one by one.
 inline void evaluate(const Law& law, double t, double* out) {
   const int pieces = static_cast<int>(law.start.size()), terms = static_cast<int>(law.coefficient.size()) / pieces;
   int piece = 0;
@@ -44,7 +44,7 @@ template <int W, bool Own> void evaluate(const Law& law, const Packet<W, Own>* t
     for (int i = 0; i < 3; ++i) out[i].lanes[l] = x[i];
   }
 }
-/// Evaluate the law of the run with these parameters.
+/// Evaluate the time function for the run with these parameters.
 inline void evaluate(const Law& law, const double* parameter, const double* time, double (&out)[3]) {
   evaluate(law.each.empty() ? law : law.at_run(parameter[law.parameter_index]), time, out);
 }
@@ -57,14 +57,14 @@ template <int W, bool Own> void evaluate(const Law& law, const Packet<W, Own>* p
     for (int i = 0; i < 3; ++i) out[i].lanes[l] = x[i];
   }
 }
-/// Evaluate with the rates of value and rate; the rate of the acceleration is set to zero.
+/// Evaluate a time function together with the rates of value and rate; the rate of the acceleration is set to zero.
 template <class T, class R> void evaluate(const Law& law, const Dual<T, R>* time, Dual<T, R> (&out)[3]) {
   T x[3];
   evaluate(law, time ? &time->value : nullptr, x);
   const R along = time ? time->rate : R(0.0);
   out[0] = {x[0], R(x[1]) * along}, out[1] = {x[1], R(x[2]) * along}, out[2] = {x[2], R(0.0)};
 }
-/// Evaluate the law of the run with these parameters, with rates.
+/// Evaluate the time function for the run with these parameters, with rates.
 template <class T, class R> void evaluate(const Law& law, const Dual<T, R>* parameter, const Dual<T, R>* time,
                                           Dual<T, R> (&out)[3]) {
   if (law.each.empty()) return evaluate(law, time, out);

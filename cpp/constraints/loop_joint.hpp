@@ -25,8 +25,8 @@ struct LoopJoint : BetweenBodies {
   JointKind joint;
   JointConstants constants;
   int row_count = 0;  // rows
-  int moves = 0;  // 0: constraint rows; else the number of velocities of the joint, which are then the rows
-  int component[6];  // index in [angular; linear], one per row; -1: the row is a linear combination
+  int moves = 0;  // 0: the rows are constraint rows. Otherwise the rows are the velocities of the joint, and this is their number
+  int component[6];  // for each row its index in [angular; linear]; -1: the row is a linear combination
 
   LoopJoint() = default;
   LoopJoint(JointKind kind, const JointConstants& k, int rows) : joint(kind), constants(k) {
@@ -37,7 +37,7 @@ struct LoopJoint : BetweenBodies {
       for (const int k : {0, 1, 2, 3, 4, 5})
         if (!(free >> k & 1)) component[row_count++] = k;
   }
-  /// Return the rows of the joint's n velocities, in order: plain components if the joint has such.
+  /// Return the rows of the joint's n velocities, in order; they are plain components if the joint's velocities are.
   LoopJoint motion(int n) const {
     LoopJoint m = *this;
     m.row_count = m.moves = n;
@@ -64,7 +64,7 @@ struct LoopJoint : BetweenBodies {
   template <class T> static SARRUS_INLINE Motion<T> apparent_acceleration(const RelativeMotion<T>& m) {
     return {m.dw + cross(m.w_child, m.w_parent), m.a - cross(Vec3<T>(m.w_parent + m.w_child), m.V.linear)};
   }
-  /// Evaluate rows that are not plain components of the relative motion.
+  /// Evaluate the rows of a joint whose rows are not plain components of the relative motion.
   template <class T> SARRUS_INLINE void evaluate(const RelativeMotion<T>& m, Row<T>* row) const {
     Motion<T> A, bias;
     if (m.accelerates) A = apparent_acceleration(m);

@@ -1,7 +1,7 @@
 // User-defined rows over the velocities of some joints, constant or functions of q:
 //   A(q) v = c              (k), holds no positions
 //   gamma  = -A-dot v       (constant rows: 0)
-// removes as many dof of velocity as A has rank. Rows that depend on q come with every call: A (row-major), then c, then gamma.
+// The number of removed velocity dof is the rank of A. If rows depend on q, every call supplies their values: A (row-major), then c, then gamma.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
-// A prescribed coordinate x_k of a joint of the tree: of a quaternion the rotation vector x with q = exp(x), of other joints q.
+// A prescribed coordinate x_k of a joint of the tree: for a quaternion a component of the rotation vector x with q = exp(x), for other joints of q.
 //   phi = x_k - target     [rad or m]
 //   J   = row k of E, x-dot = E v; of rotations the inverse of the exponential's differential in the successor's axes
 //         (Hairer, Lubich and Wanner IV.7), 1 + x~/2 + c x~ x~  with  c = (1 - |x|/2 cot(|x|/2)) / |x|^2
-// For closing loops only: it has no acceleration rows.
+// This constraint is used only for closing loops, so it has no acceleration rows.
 #pragma once
 
 #include "../joints/closing.hpp"
@@ -13,7 +13,7 @@ namespace sarrus {
 struct PrescribedCoordinate : BetweenCoordinates {
   static constexpr const char* name = "";  // descriptions have none
   JointKind joint;
-  int index;  // k, below the number of velocities of the joint
+  int index;  // k, which is less than the number of velocities of the joint
 
   int rows() const { return 1; }
   int values_with_call(int) const { return 1; }

@@ -1,6 +1,7 @@
-// A disc or a sphere rolls without slip on a plane, or a sphere on a sphere, in lasting contact (Li and Wu 2011, 4.6). The child's origin is
-// its centre, z of the child's frame a disc's axle; z of the parent's frame is the plane's normal, or its origin the other sphere's centre.
-// The point of contact is at rho from the centre; there both bodies have the same velocity, along the normal e_0 and the tangents e_1, e_2:
+// A disc or a sphere rolls without slip on a plane, or a sphere on a sphere, in lasting contact (Li and Wu 2011, 4.6). The origin of the child's
+// frame is the centre of the disc or sphere, and its z axis the axle of a disc. The z axis of the parent's frame is the plane's normal; for a sphere
+// on a sphere, its origin is the other sphere's centre. At the point of contact, which is at rho from the centre, both bodies have the same velocity
+// along the normal e_0 and the tangents e_1, e_2:
 //   phi   = height of the lowest point, 0, 0          (3) [m]      the slip rows constrain no position: nonholonomic
 //   J     = e_r . (u + w x rho)                       along e_0 it is the rate of the height
 //   gamma = -e_r . (a + alpha x rho + w x rho-dot)    [m/s2]       all in the parent's turning axes
@@ -15,7 +16,7 @@ namespace sarrus {
 
 struct Rolling : BetweenBodies {
   static constexpr const char* name = "Rolling";
-  double radius, on_radius;  // radius of the sphere that it rolls on; negative if it rolls inside
+  double radius, on_radius;  // radius of the sphere on which it rolls; negative if it rolls inside that sphere
   bool disc, on_sphere, spins;
   static constexpr int parts_of_a_length = 3;
   static constexpr bool holds_a_point_of_the_parent = false;
@@ -45,7 +46,7 @@ struct Rolling : BetweenBodies {
       e[0] = z, e[1] = Vec3<T>(m.X.R.row(0)), e[2] = Vec3<T>(m.X.R.row(1));
       rho = z * -m.numbers(radius);
       if (disc) {
-        // the lowest point of the rim is along the normal's component across the axle, downwards
+        // direction of the lowest point of the rim: downwards, along the component of the normal perpendicular to the axle
         const Vec3<T> axle = unit_motion<T>(2).angular, axle_dot = cross(w, axle);
         const T tilt = dot(z, axle);
         const Vec3<T> across = z - axle * tilt, across_dot = -(axle * dot(z, axle_dot) + axle_dot * tilt);

@@ -1,8 +1,8 @@
-// Interface of a kind of constraint. A constraint is a set of rows J v = c with J a = gamma. Most rows are the rate of
-// a residual phi(q, t) that is zero if the constraint is satisfied. There are two sorts:
+// Interface of a kind of constraint. A constraint is a set of rows J v = c with J a = gamma. Most rows are the rate of a residual phi(q, t) that is
+// zero if the constraint is satisfied. There are two categories:
 //
 //   between two bodies     a row is a force Phi on the child, J = Phi . (the velocity of the child's frame relative to the parent's);
-//                          its kind depends on the relative motion only, not on q or the tree
+//                          the row depends on the relative motion only, not on q or the tree
 //   between coordinates    a row is a linear combination of velocities of the tree, with coefficients that depend on q
 //
 // A kind is a struct with its parameters, and
@@ -23,7 +23,7 @@
 
 namespace sarrus {
 
-/// Squared norm of the rotational and of the translational terms.
+/// Squared norms of the rotational and of the translational terms.
 template <class T> struct Size {
   T angular, linear;
 };
@@ -32,12 +32,12 @@ template <class T> struct Size {
 template <class T> struct RelativeMotion {
   Transform<T> X;  // pose of the child's frame in the parent's
   Motion<T> V;
-  Size<T> velocity_size;  // squared size of V for unit velocities, weighted by mobility: the scale of rounding errors
+  Size<T> velocity_size;  // squared norm of V for unit velocities, weighted by mobility: rounding errors are relative to it
   NumbersOf<T> numbers;  // of the constraint
-  const T* target;  // prescribed coordinates of the joint between the bodies, or null
+  const T* target;  // prescribed coordinates of the joint between the bodies; null: not prescribed
   bool accelerates;  // true if w, dw and a below are set, for zero joint accelerations
   Vec3<T> w_parent, w_child;  // angular velocities
-  Vec3<T> dw, a;  // alpha_child - alpha_parent; a_child - acceleration of the parent's coincident point
+  Vec3<T> dw, a;  // alpha_child - alpha_parent; a_child minus the acceleration of the parent's coincident point
   Size<T> acceleration_size;  // of the terms of dw and a
 
   /// Position and acceleration of the child's origin relative to the parent's rotating
@@ -50,21 +50,23 @@ template <class T> struct Row {
   Force<T> force;  // Phi: wrench on the child for a unit multiplier, in the child's axes at its origin
   T residual;  // phi
   T gamma;  // set if the motion has accelerations
-  T size;  // squared size of J, before cancellation in differences
+  T size;  // squared norm of the terms of J, before they cancel in differences
 };
 
-/// Between two bodies, and  template <class T> void evaluate(const RelativeMotion<T>&, Row<T>*) const;  it has six rows at most.
+/// Interface of a constraint between two bodies:  template <class T> void evaluate(const RelativeMotion<T>&, Row<T>*) const;  it has at most six
+/// rows.
 struct BetweenBodies {
   static constexpr bool between_bodies = true;
-  /// Number of leading rows that are components of one vector [m]; the remaining rows are measured independently.
+  /// Number of leading rows that are components of one vector [m]; the remaining rows are independent quantities.
   static constexpr int parts_of_a_length = 6;
   static constexpr bool holds_a_point_of_the_parent = true;  // or that slides along it
-  double own_length() const { return 0.0; }  // own length, which contributes to the mechanism's characteristic length [m]
+  // length of the constraint itself, which contributes to the mechanism's characteristic length [m]
+  double own_length() const { return 0.0; }
   bool holonomic(int) const { return true; }
   bool driven() const { return false; }
 };
 
-/// True if the kind passed to a visitor acts between bodies.
+/// True if the constraint type that is passed to a visitor acts between bodies.
 template <class Kind> constexpr bool between_bodies = std::decay_t<Kind>::between_bodies;
 
 /// State for a relation between coordinates: its coordinate k is q[coordinate[k]], with the rate v[column[k]].
@@ -86,8 +88,8 @@ struct BetweenCoordinates {
   std::string row_name(int r) const { return "row " + std::to_string(r + 1); }
   bool holonomic(int) const { return true; }
   bool driven() const { return false; }
-  int values_with_call(int) const { return 0; }  // number of values that each call provides, for this number of columns
-  std::string fault(int) const { return {}; }  // fault for this number of columns; empty if there is none
+  int values_with_call(int) const { return 0; }  // number of values that each call supplies, for this number of columns
+  std::string fault(int) const { return {}; }  // error message for this number of columns; empty if it is valid
 };
 
 }  // namespace sarrus

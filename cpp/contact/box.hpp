@@ -1,11 +1,11 @@
-// Spheres and capsules against a box, and a sphere against a cylinder, in the frame of the box or cylinder.
+// Contact of spheres and capsules with a box, and of a sphere with a cylinder, in the frame of the box or cylinder.
 #pragma once
 
 #include "round.hpp"
 
 namespace sarrus {
 
-/// Point of a surface nearest to a point, the normal there, and the distance along it.
+/// The point of a surface that is nearest to a given point, the normal there, and the signed distance of the given point along it.
 template <class T> struct Nearest {
   Vec3<T> place, normal;
   T distance;
@@ -23,7 +23,7 @@ template <class T> Nearest<T> nearest_on_box(const Vec3<T>& p, const Vec3<double
     const T d = sqrt(d2);
     return {place, out * (T(1.0) / d), d};
   }
-  Vec3<T> n = zero3<T>();  // normal of the nearest side, if the point is inside
+  Vec3<T> n = zero3<T>();  // if the point is inside: the normal of the nearest side
   n(side) = T(p(side) < T(0.0) ? -1.0 : 1.0);
   place(side) = n(side) * T(half(side));
   return {place, n, -depth(side)};
@@ -35,12 +35,12 @@ void sphere_box(const Vec3<T>& center, double radius, const Transform<T>& X, con
   m.add(X.R * near.place + X.p, X.R * near.normal, near.distance - T(radius), 0);
 }
 
-/// Find the nearest point of a cylinder. In the half plane of the axis and the point, the cylinder is a box.
+/// Find the point of a cylinder nearest to a point. In the half plane through the axis and the point, the cylinder's section is a box.
 template <class T>
 void sphere_cylinder(const Vec3<T>& center, double r, const Transform<T>& X, double radius, double half, Manifold<T>& m) {
   const Vec3<T> p = transpose_times(X.R, Vec3<T>(center - X.p));
   const Vec3<T> out = unit_or(vec3<T>(p(0), p(1), T(0.0)), vec3<T>(T(1.0), T(0.0), T(0.0)));
-  // the box is so wide in y, which is normal to the half plane, that its sides there are never the nearest
+  // the box is so long in y, the direction normal to the half plane, that its sides there are never nearest
   const auto near = nearest_on_box(vec3<T>(dot(out, p), T(0.0), p(2)), {radius, 2.0 * (radius + half), half});
   const auto turned = [&](const Vec3<T>& x) { return Vec3<T>(X.R * vec3<T>(out(0) * x(0), out(1) * x(0), x(2))); };
   m.add(turned(near.place) + X.p, turned(near.normal), near.distance - T(r), 0);
@@ -58,8 +58,9 @@ template <class T> int farthest_edge(const Vec3<T>& n, int k) {
   return 4 * k + (n((k + 1) % 3) > T(0.0) ? 1 : 0) + (n((k + 2) % 3) > T(0.0) ? 2 : 0);
 }
 
-/// Find the point of a segment, in the box's frame, that is nearest to the box; of several, the middle one. Half the squared distance is convex along
-/// the segment. Its slope g is linear between the planes of the sides, so the zero of g is between two of these planes.
+/// Find the point of a segment, in the box's frame, that is nearest to the box. If several points are equally near, the middle one is returned. Half
+/// the squared distance is convex along the segment. Its slope g is linear between the planes of the sides, so the zero of g is between two of these
+/// planes.
 template <class T> T nearest_along(const Segment<T>& a, const Vec3<double>& half) {
   const auto slope = [&](const T& t) {
     const Vec3<T> p = a.at(t);
@@ -87,12 +88,14 @@ template <class T> T nearest_along(const Segment<T>& a, const Vec3<double>& half
   return low - g_low * (high - low) / (g_high - g_low);
 }
 
-/// Find the contact points of a capsule and a box. Over a side: both ends of the part over that side. At an edge or a corner: the nearest point.
+/// Find the contact points of a capsule and a box. If a part of the segment is over a side of the box: both ends of that part. If an edge or a corner
+/// is nearest: one point.
 template <class T>
 void capsule_box(const Segment<T>& in_world, double radius, const Transform<T>& X, const Vec3<double>& half, Manifold<T>& m) {
   const Segment<T> a = {transpose_times(X.R, Vec3<T>(in_world.middle - X.p)), transpose_times(X.R, in_world.half)};
   Nearest<T> near = nearest_on_box(a.at(nearest_along(a, half)), half);
-  if (!(near.distance > T(0.0))) {  // the segment is in the box: separate by least penetration (Gottschalk et al. 1996)
+  // the segment is in the box: separate along the direction of least penetration (Gottschalk et al. 1996)
+  if (!(near.distance > T(0.0))) {
     near.distance = T(-1e300);
     for (int axis = 0; axis < 6; ++axis) {
       Vec3<T> n = zero3<T>();

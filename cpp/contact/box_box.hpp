@@ -1,7 +1,8 @@
 // Two boxes. Penetrating boxes separate along one of fifteen axes: normals of sides, and common normals of two edges (Gottschalk, Lin and Manocha
-// 1996). The distance along each axis is a lower bound of the distance of the boxes. Therefore the correct axis is the one whose distance equals that
-// of two points. For the normal of a side, the facing side of the other box is clipped to the prism of that side (Sutherland and Hodgman 1974); the
-// remaining polygon is the contact area. If only corners are near, none of these axes is that of the nearest points; then all edges are tried.
+// 1996). The distance along each axis is a lower bound of the distance of the boxes. Therefore the correct axis is the one whose distance equals the
+// distance of two points of the boxes. For the normal of a side, the facing side of the other box is clipped to the prism of that side (Sutherland
+// and Hodgman 1974); the remaining polygon is the contact area. If a corner of one box is nearest to a corner or edge of the other, none of these
+// axes connects the nearest points; then all edges are tried.
 #pragma once
 
 #include "box.hpp"
@@ -22,8 +23,8 @@ template <class T> struct OrientedBox {
   }
 };
 
-/// Part of a side of one box over a side of the other. A corner is named by the two edges that meet there: 0 to 3 are edges of this side, 4 to 7
-/// sides of the other box's prism.
+/// The part of a side of one box that is over a side of the other box. A corner of the part is named by the two edges that intersect there: 0 to 3
+/// are edges of this side, 4 to 7 sides of the other box's prism.
 template <class T> struct CutSide {
   static constexpr int most = 12;
   Vec3<T> corner[most];
@@ -34,7 +35,7 @@ template <class T> struct CutSide {
   void add(const Vec3<T>& p, int along) {
     if (count < most) corner[count] = p, edge[count++] = along;
   }
-  /// Return the part with n . x < offset. Corners beyond it by less than `little` are included.
+  /// Return the part with n . x < offset. Corners that exceed the offset by less than `little` are included.
   CutSide cut(const Vec3<T>& n, const T& offset, const T& little, int name) const {
     CutSide left;
     for (int k = 0; k < count; ++k) {
@@ -49,8 +50,9 @@ template <class T> struct CutSide {
   }
 };
 
-/// Choose four of the points within the distance `within`: the lowest, the one farthest from it, and the farthest one on each side of the line
-/// through both. Their polygon covers most of the polygon of all points. Of equal points, the one with the first name is chosen.
+/// Choose four of the points within the distance `within`: the lowest, the one farthest from it, and on each side of the line through these two the
+/// farthest one. Their polygon covers most of the polygon of all points. Among points that are equally good, the one with the smallest feature number
+/// is chosen.
 template <class T> void choose_four(const Vec3<T>* at, const T* height, int count, const T& within, const Vec3<T>& n,
                                     const T& size, int (&kept)[4], int& k) {
   const T little = size * T(same_length);
@@ -80,7 +82,7 @@ template <class T> void choose_four(const Vec3<T>* at, const T* height, int coun
   farthest([&](int i) { return -left(i); }, least);
 }
 
-/// Find the contact points of two boxes. Points farther apart than `within` are not candidates for the four points.
+/// Find the contact points of two boxes. If there are more than four points, points farther apart than `within` are not chosen.
 template <class T> void box_box(const OrientedBox<T>& a, const OrientedBox<T>& b, const T& within, Manifold<T>& m) {
   const OrientedBox<T>* const boxes[] = {&a, &b};
   const Vec3<T> between = b.X.p - a.X.p;
@@ -100,7 +102,7 @@ template <class T> void box_box(const OrientedBox<T>& a, const OrientedBox<T>& b
     const T distance = abs(along) - a.reach(n) - b.reach(n);
     if (chosen >= 0 && !(distance > most)) continue;
     most = distance;
-    // an axis this close to the normal of a side is replaced by it, because its distances have an error of half the squared angle
+    // an axis so close to the normal of a side is replaced by the normal: that changes distances only by half the squared angle
     if (chosen >= 0 && distance > separation && !(dot(n, normal) > T(1.0 - 0.5 * as_parallel * as_parallel))) chosen = -1;
     if (chosen < 0) chosen = axis, separation = distance, normal = n;
   }
@@ -140,14 +142,15 @@ template <class T> void box_box(const OrientedBox<T>& a, const OrientedBox<T>& b
       choose_four(cut.corner, height, cut.count, within, n, size, kept, count);
       for (int k = 0; k < count; ++k) {
         const Vec3<T>& p = cut.corner[kept[k]];
-        // the point on b; the point on a follows along the normal
+        // the point on b; the point on a is at this distance along the normal
         const Vec3<T> on_b = side_on_b ? Vec3<T>(p - n * height[kept[k]]) : p;
         const int sides = ((chosen * 2 + (dot(n, Vec3<T>(face.X.R.col(normal_axis))) > T(0.0))) * 6 + 2 * side + upper) * 64;
         m.add(on_b, -normal, height[kept[k]], sides + cut.name(kept[k]));
       }
       return;
     }
-    if (!(most > T(0.0))) {  // the boxes penetrate so deep that this side is not over the other one: use its lowest corner
+    // the boxes penetrate so deeply that this side is not over the other box's side: use its lowest corner
+    if (!(most > T(0.0))) {
       Vec3<T> p;
       for (int k = 0; k < 3; ++k) p(k) = T(down(k) > T(0.0) ? -other.half(k) : other.half(k));
       p = other.X.R * p + other.X.p;

@@ -1,12 +1,14 @@
-// G = J A^-1 J^T of many rows J (count x nv), for example of contacts, where A^-1 is the inverse on the loops: the motions along rows caused by
-// forces along rows. Uses the existing factor of the saddle equation (loops/saddle.hpp); the lanes of a packet compute several rows at once:
+// G = J A^-1 J^T of many rows J (count x nv), for example of contacts, where A^-1 is the inverse mass matrix on the motions that the loops allow. G
+// maps forces along the rows to the accelerations along the rows. Uses the existing factor of the saddle equation (loops/saddle.hpp); the lanes of a
+// packet compute several rows at once:
 //
 //   [A J_l^T; J_l -mu] = L D L^T,    U = L^-1 [J^T; 0],    G = U^T D^-1 U - sum over rows mu_r y_r y_r^T
 //
-// This is half a solve per row, and symmetric by construction. L^-1 is applied only to the unknowns that a row reaches in the elimination tree: the
-// bodies between a contact and the ground, and the rows of loops that contain these. The sum, with the multipliers y of the back substitution, is the
-// first of the corrections by which saddle.hpp removes the regularisation. It may be large near a singular position, or if massless bodies borrow
-// inertia, which needs many corrections. In both cases, and for substructures, each row is solved and corrected separately.
+// This costs half a solve per row, and G is symmetric by construction. L^-1 is applied only to the unknowns that a row reaches in the elimination
+// tree: the bodies between a contact and the ground, and the rows of loops that contain these bodies. The sum, in which y are the multipliers from
+// the back substitution, is the first of the corrections by which saddle.hpp removes the effect of mu. More corrections are necessary if it is large,
+// as near a singular position, or if massless bodies borrow inertia. In these cases, and for substructures, each row is solved and corrected
+// separately.
 #pragma once
 
 #include "../loops/constrained_dynamics.hpp"
@@ -15,13 +17,14 @@
 namespace sarrus {
 
 namespace cones {
-/// Largest ratio of the first correction to G; the remaining error is then its square, which is negligible.
+/// Largest ratio of the first correction to G for which further corrections are omitted; the remaining error is the square of this ratio, which is
+/// negligible.
 constexpr double corrected = 1e-8;
-/// A row is locked by the loops if its mobility is below this fraction of its mobility without loops, which is rounding.
+/// A row is locked by the loops if its mobility is below this fraction of its mobility without loops. Such a mobility is a rounding error.
 constexpr double locked = 1e-12;
 }  // namespace cones
 
-/// A packet of rows, in the order of elimination: the unknowns that they reach, U at these unknowns, and the solution.
+/// A packet of rows, in the order of elimination: the unknowns that the rows reach, U at these unknowns, and the solution.
 template <class P> struct ReachedRows {
   int* list;
   int count;
@@ -78,7 +81,7 @@ SARRUS_NOINLINE inline void solve_rows(const LoopEquation<double>& e, const Fact
     for (int j = 0; j < i; ++j) G[i * count + j] = G[j * count + i] = 0.5 * (G[i * count + j] + G[j * count + i]);
 }
 
-/// Set G to zero along rows that the loops lock, where rounding would leave a small mobility.
+/// Set G to zero along rows that the loops lock, because rounding would leave a small mobility in them.
 inline void lock_rows(const LoopEquation<double>& e, int count, const double* J, double* G) {
   const int nv = e.matrix.tree.nv;
   for (int i = 0; i < count; ++i) {
@@ -89,8 +92,8 @@ inline void lock_rows(const LoopEquation<double>& e, int count, const double* J,
   }
 }
 
-/// Set w (count) of locked rows to `shift` (count, or null: zero), if the velocity along the row, from `motion` (nv), is rounding: no force could
-/// stop it. A negative shift is replaced by zero, because no force could produce it.
+/// Set w (count) of locked rows to `shift` (count, or null: zero), if their velocity `motion` (nv) is at rounding level: no force could change it. A
+/// negative shift is replaced by zero, because no force could produce the required velocity.
 inline void rest_on_loops(const LoopEquation<double>& e, int count, const double* J, const double* G, const double* motion,
                           const double* shift, double* w) {
   const int nv = e.matrix.tree.nv;
@@ -143,8 +146,8 @@ SARRUS_NOINLINE void inverse_along_rows(const LoopEquation<double>& e, const Fac
   lock_rows(e, count, J, G);
 }
 
-/// Rows that are combinations of fewer rows J: row i is row i of `share` (count x width) times the rows of J from first[i] on. Example: many points
-/// of one body, which move with its six velocities.
+/// Rows that are combinations of fewer rows J: row i is the product of row i of `share` (count x width) with the `width` rows of J that begin at
+/// first[i]. Example: many points of one body, which all move with its six velocities.
 struct CombinedRows {
   static constexpr int width = 8;  // six, and zeros that fill registers
   int count, fewer;
@@ -153,7 +156,7 @@ struct CombinedRows {
   double* share;
 };
 
-/// Compute G = B G_fewer B^T of combined rows; J: all rows.
+/// Compute G = B G_fewer B^T of the combined rows, where G_fewer belongs to the fewer rows, and B contains `share`. J: all rows.
 inline void inverse_along_combined(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, const CombinedRows& rows,
                                    const double* J, double* G) {
   if (rows.fewer == rows.count) return inverse_along_rows(e, f, arena, rows.count, J, G);
@@ -173,8 +176,8 @@ inline void inverse_along_combined(const LoopEquation<double>& e, const Factor<d
   lock_rows(e, n, J, G);
 }
 
-/// Solve for the right-hand side of e plus forces p (count) along rows J. Returns the unknowns, valid during the caller's scope, and the relative
-/// residual in `error`.
+/// Solve the equation e with the additional forces p (count) along the rows J. Returns the unknowns, valid during the caller's scope; `error`
+/// receives the relative residual.
 inline const double* solve_pushed(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, int count,
                                   const double* J, const double* p, double* error = nullptr) {
   const int nv = e.matrix.tree.nv, n = nv + e.matrix.rows;

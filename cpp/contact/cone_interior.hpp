@@ -9,11 +9,11 @@ namespace sarrus {
 namespace cones {
 /// Complementarity gap at which Newton's method continues.
 constexpr double near = 1e-6;
-/// Smallest friction coefficient in the interior-point method, which divides by mu.
+/// Lower limit of the friction coefficient mu in the interior-point method, which divides by mu.
 constexpr double thinnest = 1e-8;
 }  // namespace cones
 
-/// A contact's cone as a second-order cone: x = (mu p_n, p_t), s = (z_n / mu, z_t), and the product x o s = (x . s, x_0 s_t + s_0 x_t).
+/// A contact's cone in the form of a second-order cone: x = (mu p_n, p_t), s = (z_n / mu, z_t), and the product x o s = (x . s, x_0 s_t + s_0 x_t).
 struct ScaledCone {
   double x[3], s[3], wide, W[9], inverse[9], lambda[3];  // wide: mu
 
@@ -26,7 +26,7 @@ struct ScaledCone {
   static void times(const double* A, const double* a, double* out) {
     for (int r = 0; r < 3; ++r) out[r] = A[3 * r] * a[0] + A[3 * r + 1] * a[1] + A[3 * r + 2] * a[2];
   }
-  /// Solve lambda o a = r for a (see ScaledCone for o).
+  /// Solve lambda o a = r for a; o is the product of ScaledCone.
   void divide(const double* r, double* a) const {
     a[0] = (lambda[0] * r[0] - lambda[1] * r[1] - lambda[2] * r[2]) / det(lambda);
     for (int k = 1; k < 3; ++k) a[k] = (r[k] - lambda[k] * a[0]) / lambda[0];
@@ -47,7 +47,7 @@ struct ScaledCone {
       }
     times(W, s, lambda);
   }
-  /// Return the largest step along d for which a remains in the cone.
+  /// Return the largest fraction of the step d for which a remains in the cone.
   static double reach(const double* a, const double* d) {
     const double A = d[0] * d[0] - d[1] * d[1] - d[2] * d[2], B = 2.0 * (a[0] * d[0] - a[1] * d[1] - a[2] * d[2]), C = det(a);
     double most = d[0] < 0.0 ? -a[0] / d[0] : 1e9;
@@ -73,7 +73,7 @@ class ConeInterior : public ConeNewton {
   void interior(double* answer, bool slowly);
 };
 
-/// Iterate of the interior-point method, the equation of its step, and the step.
+/// State of the interior-point method: the iterate, the equation of a step, and the step.
 class ConeInterior::InteriorPoint {
  public:
   static constexpr double start = 2.0;
@@ -82,7 +82,7 @@ class ConeInterior::InteriorPoint {
       : c_(c), n_(c.n_), cones_(c.contacts_ + c.moments_), m_(3 * cones_), ends_(c.intervals() + (c.floor_ ? c.contacts_ : 0)) {
     end_ = c.arena_.take<int>(ends_), low_ = c.take(ends_), high_ = c.take(ends_);
     for (int j = 0; j < ends_; ++j) {
-      const int i = j - c.intervals();  // rows p_n of floors follow those of intervals
+      const int i = j - c.intervals();  // rows p_n - c of floors follow those of intervals
       end_[j] = i < 0 ? c.ends_at_ + j : 3 * i;
       low_[j] = i < 0 ? c.low_[j] : c.floor_[i] > 0.0 ? c.floor_[i] : -cones::unbounded;
       high_[j] = i < 0 ? c.high_[j] : cones::unbounded;
@@ -140,7 +140,8 @@ class ConeInterior::InteriorPoint {
     return eliminate(n_, K, [&](int row, int with) { other_[row] = with; }, c_.limit_.within());
   }
 
-  /// Compute the step to the point of the central path with all products equal to `centre`. Returns its fraction within cones and intervals.
+  /// Compute the step towards the point of the central path at which all products equal `centre`. Returns the fraction of the step that remains
+  /// within cones and intervals.
   double step(double centre) {
     for (int i = 0; i < n_; ++i) by_.p[i] = -r_[i];
     for (int i = 0; i < cones_; ++i) {
@@ -162,7 +163,7 @@ class ConeInterior::InteriorPoint {
       double d[3], moved[3];
       motion(i, d), ScaledCone::times(cone_[i].inverse, d, moved);
       for (int a = 0; a < 3; ++a) moved[a] = h_[3 * i + a] - moved[a];
-      ScaledCone::times(cone_[i].inverse, moved, by_.z + 3 * i);  // step of s = (z_n / mu, z_t)
+      ScaledCone::times(cone_[i].inverse, moved, by_.z + 3 * i);  // the step of s, in the variables s = (z_n / mu, z_t)
     }
     for (int j = 0; j < ends_; ++j) {
       by_.low[j] -= at_.low[j] / above(j) * by_.p[end_[j]];
@@ -212,10 +213,10 @@ class ConeInterior::InteriorPoint {
 
  private:
   struct Unknowns {
-    double *p, *z, *low, *high;  // (rows), (cones, 3), and multipliers of the bounds of intervals
+    double *p, *z, *low, *high;  // impulses (rows), z of the cones (cones, 3), and multipliers of the bounds of intervals
   };
   Unknowns unknowns() { return {c_.take(n_), c_.take(m_), c_.take(ends_), c_.take(ends_)}; }
-  /// Cones of contacts, then those of moments: (p_n, p_t), with one or two tangential rows. Missing rows are zero.
+  /// Cones of contacts, then cones of moments: the impulses (p_n, p_t), with one or two tangential rows. Entries of missing rows are zero.
   const FrictionDisk* moment(int i) const { return i < c_.contacts_ ? nullptr : c_.moment_ + (i - c_.contacts_); }
   double mu(int i) const { return moment(i) ? moment(i)->mu : c_.mu_[i]; }
   int size(int i) const { return moment(i) ? 1 + moment(i)->rows : 3; }
@@ -227,12 +228,12 @@ class ConeInterior::InteriorPoint {
   double wide(int i) const { return std::max(mu(i), cones::thinnest); }
   double above(int j) const { return bounded(low_[j]) ? at_.p[end_[j]] - low_[j] : 1.0; }
   double below(int j) const { return bounded(high_[j]) ? high_[j] - at_.p[end_[j]] : 1.0; }
-  /// Return the step of cone i's impulse, in the variables of ScaledCone.
+  /// Return the step of the impulse of cone i, in the variables x of ScaledCone.
   void motion(int i, double* d) const { cone_vector(i, by_.p, d), d[0] *= wide(i); }
 
   void solve(double* x) {
     std::copy(x, x + n_, right_), std::fill(x, x + n_, 0.0);
-    for (int round = 0; round < 2; ++round) {  // the second round removes rounding errors of the first
+    for (int round = 0; round < 2; ++round) {  // the second pass removes rounding errors of the first
       for (int i = 0; i < n_; ++i) left_[i] = right_[i] - scalar_product(K_ + i * n_, x, n_);
       for (int i = 0; i < n_; ++i) std::swap(left_[i], left_[other_[i]]);
       solve_eliminated(n_, c_.K_, left_);
@@ -281,14 +282,14 @@ inline void ConeInterior::interior(double* answer, bool slowly) {
     if (!limit_.spend(n_) || !point.set_up()) break;
     const double gap = point.gap(), worst = point.worst();
     double share = 0.0;
-    if (slowly) {  // converge to the central path before the next target
+    if (slowly) {  // converge to the present target on the central path before choosing the next one
       while (point.off_path(target) < 0.5 && worst < std::min(0.3 * std::sqrt(target), 1e3 * target)) target *= 0.3;
       share = point.step(target);
     } else {
       const double blocked = 1.0 - point.step(0.0), centre = std::max(gap * blocked * blocked * blocked, 0.01 * worst * worst);
       point.correct();
       share = point.step(centre);
-      if (share < 0.3) {  // too close to the boundary to follow the path: return to the centre
+      if (share < 0.3) {  // the iterate is too close to the boundary to follow the path: return to the central path
         point.forget_corrections();
         share = point.step(std::max(0.5 * gap, centre));
       }

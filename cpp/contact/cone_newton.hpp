@@ -7,10 +7,10 @@
 namespace sarrus {
 
 namespace cones {
-/// Regularisation of the proximal method, relative to rows with unit G. So small that a step is Newton's; so large that two corners of an edge, of
-/// which one sticks and one slips, have a solution.
+/// Regularisation of the proximal method, relative to rows with unit G. It is so small that a step is nearly Newton's step, and so large that two
+/// corners of an edge, of which one sticks and one slips, have a unique solution.
 constexpr double proximity = 1e-5;
-/// Regularisation of the problem whose solution is the force of least norm: negligible relative to the weight.
+/// Regularisation of the problem whose solution is the force of least norm. The change that it causes is negligible relative to a body's weight.
 constexpr double least = 1e-8;
 }  // namespace cones
 
@@ -22,8 +22,8 @@ class ConeNewton : public ScaledCones {
   }
 
  protected:
-  /// Evaluate the function F of Alart and Curnier at (p, u); returns its squared norm. Let y = p - u. For an open contact (y_n <= 0) it is p; for a
-  /// sticking one (|y_t| < mu y_n) it is u; for a slipping one (u_n, p_t - mu y_n y_t / |y_t|); for an interval p - clip(p - u).
+  /// Evaluate the function F of Alart and Curnier at (p, u); returns its squared norm. Let y = p - u. F of an open contact (y_n <= 0) is p; of a
+  /// sticking contact (|y_t| < mu y_n) u; of a slipping contact (u_n, p_t - mu y_n y_t / |y_t|); of an interval p - clip(p - u).
   double function(const double* p, const double* u, double* F) const {
     for (int i = 0; i < contacts_; ++i) {
       const int k = 3 * i;
@@ -50,7 +50,8 @@ class ConeNewton : public ScaledCones {
     return sum;
   }
 
-  /// Choose the rows of Newton's step: number them in `place` (-1 for others), and set the step of the other rows. Returns the number of chosen rows.
+  /// Choose the active rows of Newton's step and number them in `place` (-1 for the other rows, whose step is set here). Returns the number of active
+  /// rows.
   int choose_active(const double* p, const double* u, const double* F, double* step, int* place, bool& passive_moves) {
     int count = 0;
     std::fill(place, place + n_, -1), passive_moves = false;
@@ -75,15 +76,15 @@ class ConeNewton : public ScaledCones {
     for (int i = 0; i < contacts_; ++i) visit(FrictionDisk{mu_[i], 3 * i, 3 * i + 1, 2, slipping(i)});
     for (const FrictionDisk* m = moment_; m < moment_ + moments_; ++m) visit(*m);
   }
-  /// Return true if friction is at its limit, or opposes the direction of a slipping contact: then the rows of the disk differ from those of u.
+  /// Return true if friction is at its limit, or if the contact already slips: F in the rows of the disk then differs from u.
   bool slides(const FrictionDisk& disk, const double* p, const double* u) const {
     const int k = disk.first, n = disk.normal;
     const double y[2] = {p[k] - u[k], disk.rows == 1 ? 0.0 : p[k + 1] - u[k + 1]};
     return disk.slips || !(length(y) < disk.mu * std::max(p[n] - u[n], floor_of(n)));
   }
 
-  /// Compute Newton's step, (A + B (G + eps)) step = -F. Rows of open contacts, and of intervals at a bound, are rows of the identity. They are
-  /// eliminated, so that the matrix contains only the others.
+  /// Compute Newton's step, (A + B (G + eps)) step = -F. Rows of open contacts, and of intervals at a bound, are rows of the identity. These rows are
+  /// eliminated, so that the matrix contains only the active ones.
   bool newton_step(const double* p, const double* u, const double* F, double eps, double* step) {
     const Arena::Scope scope(arena_);
     int* place = arena_.take<int>(n_);
@@ -106,7 +107,7 @@ class ConeNewton : public ScaledCones {
     for (int a = 0; a < count; ++a) step[active_[a]] = right[a];
     return true;
   }
-  /// Write the entries of G + eps for active rows.
+  /// Write the entries of G + eps for the active rows.
   void fill(int count, double eps, double* K) const {
     for (int a = 0; a < count; ++a) {
       const double* G = G_ + active_[a] * n_;
@@ -115,7 +116,7 @@ class ConeNewton : public ScaledCones {
       row[a] += eps;
     }
   }
-  /// Solve if no friction is at its limit. The matrix is G + eps, whose factor is reused as long as the same rows are active.
+  /// Compute the step if no friction is at its limit. The matrix is G + eps, and its factor is reused as long as the same rows are active.
   bool solve_holding(int count, double eps, double* x) {
     if (factor_.count != count || factor_.eps != eps || !std::equal(active_, active_ + count, factor_.row)) {
       factor_.count = 0;
@@ -153,8 +154,9 @@ class ConeNewton : public ScaledCones {
     for (int r = 0; r < size; ++r) std::copy(tangential + r * count, tangential + (r + 1) * count, rows[r]);
   }
 
-  /// Run Newton's method on the problem of G + eps, w - eps p_ref, from p to its best iterate. After `steps` steps p_ref becomes the iterate, and eps
-  /// a tenth. With one step per reference, this is Newton's method on the problem itself with a regularised matrix. Returns the natural map.
+  /// Run Newton's method on the problem with G + eps and w - eps p_ref, from p, which becomes the best iterate. After every `steps` steps p_ref
+  /// becomes the iterate, and eps a tenth. With steps = 1 this is Newton's method on the problem itself with a regularised matrix. Returns the
+  /// largest entry of the natural map.
   double points(double* p, double eps, int references, int steps, bool searches) {
     const Arena::Scope scope(arena_);
     double *best = take(n_), *reference = take(n_), *step = take(n_), *trial = take(n_), *F = take(n_), at = cones::unbounded;
@@ -190,8 +192,9 @@ class ConeNewton : public ScaledCones {
   void proximal_from_afar(double* p) { points(p, 1e3 * cones::proximity, 10, 8, true); }
   void polish(double* p, int steps) { points(p, 0.1 * cones::proximity, steps, 1, false); }
 
-  /// Find the impulses `least` of least norm with the velocities of p: those of G + eps, corrected. The norm is that of the scaled p', in which each
-  /// entry is measured by the energy of its impulse alone. Returns their natural map; if not found, returns `unbounded` and sets `least` to p.
+  /// Find the impulses `least` of least norm that have the same velocities as p: the solution with G + eps, then corrected. The norm is that of the
+  /// scaled impulses p' (cone_problem.hpp), which measures each entry by its energy. Returns the largest entry of their natural map; if the search
+  /// fails, returns `unbounded` and sets `least` to p.
   double find_least(const double* p, double* least) {
     std::copy(p, p + n_, least);
     bool converged = solve_softened(least, cones::least);
@@ -206,12 +209,13 @@ class ConeNewton : public ScaledCones {
     std::copy(p, p + n_, least);
     return cones::unbounded;
   }
-  /// Find the impulses of least norm with one factor, for resting contacts: this succeeds if sticking, open and limited rows do not change. Returns
-  /// their natural map; if it fails, returns `unbounded`, and x is invalid.
+  /// Find the impulses of least norm with one factor. This succeeds for resting contacts, if the sets of sticking, open and limited rows do not
+  /// change. Returns the largest entry of their natural map; if it fails, returns `unbounded`, and x is invalid.
   double find_least_at_rest(double* x) { return solve_softened(x, cones::least, 1) ? refine_least(x) : cones::unbounded; }
-  /// Correct the error eps p / (eigenvalue of G) by a moving reference, which does not change components in the null space of G.
+  /// the factor causes the error eps p / (eigenvalue of G); a moving reference p_ref corrects it, and does not change components in the null space of
+  /// G
   double refine_least(double* x) { return points(x, cones::least, 3, 4, false); }
-  /// Take Newton steps to the unique solution of the regularised problem. Returns true if they converge with at most `factors` factors.
+  /// Take Newton steps to the unique solution of the regularised problem. Returns true if they converge with at most `factors` factorisations.
   bool solve_softened(double* x, double soft, int factors = 20) {
     const Arena::Scope scope(arena_);
     double* step = take(n_);
@@ -236,7 +240,7 @@ class ConeNewton : public ScaledCones {
     double* U;
     int *row, count;  // count 0: no factor
     double eps;
-  } factor_;  // factor of G + eps of these rows
+  } factor_;  // factor of G + eps for the active rows
 };
 
 }  // namespace sarrus

@@ -8,15 +8,15 @@
 // If u are accelerations of contacts that already slip along d: p_t = -mu p_n d, with u_n and p_n as before.
 //
 // With moments, K is the intersection of the contact's cones, and its dual is K* = {u_n >= sum of mu |u_t|}, the sum over all its frictions. De
-// Saxce's shift is that sum, including rotation. Only with this shift is u_n >= 0 perpendicular to p_n, and each friction the most dissipative one of
+// Saxce's shift is that sum, including rotation. With this shift the solution satisfies p_n u_n = 0, and each friction is the most dissipative one in
 // its disk. A smaller shift would lift a spinning or rolling body at the speed mu |u_t|.
 //
 // G is symmetric and positive semidefinite, of any rank: four points of a rigid foot are twelve rows of rank six. w contains target values of the
 // normal velocity. At a solution the natural map r = p - proj(p - u - mu |u_t| n) vanishes. Its unit is m/s, because each row is weighted by its
 // inverse mass; so it has the same meaning for bodies of any mass. A solution is accepted if r is at most `reached` times the largest w. Rotations
-// are converted to m/s by their energy, relative to that of their contact, or to the mean of all intervals, so that radians and metres are not
-// compared. Of three stages, each is for problems that the previous one does not solve. Before them, the impulses of least norm are tried, for
-// contacts that rest as before (cone_newton.hpp):
+// are converted to m/s by their energy, relative to the energy of their contact or to the mean of all intervals, so that radians and metres are not
+// compared. There are three stages. Each is for problems that the previous stage does not solve. Before the stages, the solver tries the impulses of
+// least norm, which solve the problem if all contacts rest as in the previous step (cone_newton.hpp):
 //
 //   proximal   Newton on Alart and Curnier's function (1991) for G + eps, w - eps p_ref, whose friction is unique; p_ref follows p
 //   interior   primal-dual path with Nesterov and Todd's scaling; De Saxce's shift and its derivatives in every step. For feet at the limit of
@@ -24,11 +24,11 @@
 //              few bodies, where a delayed shift oscillates around the solution. First with the longest steps (Mehrotra's), then near the path
 //   sweeps     over exact solutions of single contacts, from zero; then Newton
 //
-// Forces are not unique if G is singular. Velocities are unique except in Painleve's cases; there, the result is the solution near the initial guess,
-// if the stages find it from there. (Acary, Bremond and Huber 2018 compare methods: none solves all problems. Therefore the result has a status.)
+// Forces are not unique if G is singular. Velocities are unique except in Painleve's problems; for these, the stages usually find the solution near
+// the initial guess. (Acary, Bremond and Huber 2018 compare methods: none solves all problems. Therefore the result has a status.)
 //
-// Each stage is a class in its own file, derived from the stage before. This file contains the scaled problem. Then follow cone_newton.hpp (also
-// impulses of least norm), cone_interior.hpp, cone_sweeps.hpp, and cone_solver.hpp, which tries them in order.
+// Each stage is a class in its own file, derived from the stage before. This file contains the scaled problem; cone_newton.hpp the first stage and
+// the impulses of least norm; cone_interior.hpp and cone_sweeps.hpp the other stages; cone_solver.hpp tries them in order.
 #pragma once
 
 #include <algorithm>
@@ -41,15 +41,17 @@
 namespace sarrus {
 
 namespace cones {
-/// Largest natural map of a solution, relative to the largest w: a hundred thousand times rounding, for a G with many rows.
+/// Largest natural map of a solution, relative to the largest w: a hundred thousand times eps, so that rounding for a G with many rows remains below
+/// it.
 constexpr double reached = 1e-10;
 }  // namespace cones
 
-/// Limit of the solver: it stops if the caller requires it, or if its cost is too high. All problems of a step share one limit.
+/// Limit of the solver's work: it stops if the caller requests it, or if its cost is too high. All problems of a time step share one limit.
 struct SolverLimit {
   bool (*stops)(void* self) = nullptr;
   void* self = nullptr;
-  /// Remaining multiplications and additions of factorisations: 150 of a thousand rows, or ten seconds. More rows mean many points on few bodies.
+  /// Multiplications and additions that factorisations may still use. The initial value suffices for 150 factorisations of a thousand rows (ten
+  /// seconds). If there are more rows, many points are on few bodies.
   double operations = 5e10;
   double unchecked = 0.0;  // operations since the last call of stops()
   bool interrupted = false, exhausted = false;
@@ -64,7 +66,7 @@ struct SolverLimit {
     if (rows > 30.0 && stops) interrupted = stops(self);
     return !over();
   }
-  /// Return a function that large factorisations call several times per second; it returns whether to stop.
+  /// Return a function that large factorisations call several times per second; it returns true if they must stop.
   auto within() {
     return [this](double done) {
       if (stops && (unchecked += done) > 1e8) unchecked = 0.0, interrupted |= stops(self);
@@ -76,18 +78,18 @@ struct SolverLimit {
 /// Project y onto the cone {|p_t| <= mu p_n}.
 inline void project_on_cone(double mu, const double* y, double* x) {
   const double t = std::sqrt(y[1] * y[1] + y[2] * y[2]), along = (y[0] + mu * t) / (1.0 + mu * mu);
-  const bool inside = y[0] >= 0.0 && t <= mu * y[0],
-             opposite = along <= 0.0;  // y_n >= 0 is tested too, because 0 <= -0 if mu = 0
+  // y_n >= 0 is tested too, because for mu = 0 and y_t = 0 the comparison |y_t| <= mu y_n is true for any sign of y_n
+  const bool inside = y[0] >= 0.0 && t <= mu * y[0], opposite = along <= 0.0;
   const double share = inside ? 1.0 : opposite || t == 0.0 ? 0.0 : mu * along / t;
   x[0] = inside ? y[0] : opposite ? 0.0 : along;
   x[1] = share * y[1], x[2] = share * y[2];
 }
 
-/// A friction disk: rows with |p| <= mu p_n.
+/// Friction disk of a contact or moment: the rows with |p| <= mu p_n.
 struct FrictionDisk {
   double mu;
   int normal, first, rows;
-  const double* slips;  // direction of a contact that already slips; null: it does not
+  const double* slips;  // direction in which the contact already slips; null if it does not slip
 
   double length(const double* x) const {
     x += first;
@@ -95,8 +97,9 @@ struct FrictionDisk {
   }
 };
 
-/// Project onto several cones with a common p_n >= `floor`. The sum of squares is minimal at the zero of f(x) = x - y_n - sum of mu max(|y_t| - mu x,
-/// 0), which increases and is concave. So Newton's method from the left reaches the zero after at most one step per cone.
+/// Project onto the intersection of several cones with a common p_n >= `floor`. The sum of squares is minimal at the zero of f(x) = x - y_n - sum of
+/// mu max(|y_t| - mu x, 0), which is increasing and concave. Therefore Newton's method, started left of the zero, reaches it after at most one step
+/// per cone.
 inline void project_on_cones(int count, const FrictionDisk* disk, double floor, const double* y, double* x) {
   double normal = floor;
   for (int k = 0; k <= count; ++k) {
@@ -129,13 +132,13 @@ class ScaledCones {
         floor_(nullptr),
         slips_(problem.slip) {
     G_ = take(n_ * n_), w_ = take(n_), scale_ = take(n_), weight_ = take(n_), low_ = take(intervals()), high_ = take(intervals());
-    double* fast = take(n_);  // speed of each row, without impulses or with those of least norm
+    double* fast = take(n_);  // speed along each row, without impulses or with those of least norm
     for (int i = 0; i < n_; ++i) {
       double u = problem.w[i];
       for (int k = 0; k < contacts_ && problem.floor; ++k) u += problem.G[i * n_ + 3 * k] * problem.floor[k];
       fast[i] = std::max(std::abs(problem.w[i]), std::abs(u));
     }
-    // compare only rows of one type: metres with metres, rotations with rotations
+    // compare only rows of one type: translations with translations, rotations with rotations
     double most = 1.0;
     const auto compare = [&](int first, int end) {
       most = 0.0;
@@ -217,7 +220,7 @@ class ScaledCones {
       project_on_cone(mu_[i], from, to);
     }
     if (moments_ == 0 && !floor_) return project_on_intervals(y, x);
-    for (int i = 0, m = 0; i < contacts_; ++i) {  // contacts with moments: project onto all their cones
+    for (int i = 0, m = 0; i < contacts_; ++i) {  // if a contact has moments, project onto the intersection of all its cones
       FrictionDisk all[3] = {{mu_[i], 3 * i, 3 * i + 1, 2, slipping(i)}};
       int count = 1;
       while (m < moments_ && moment_[m].normal == 3 * i) all[count++] = moment_[m++];
@@ -234,7 +237,7 @@ class ScaledCones {
     for (int m = 0; m < moments_; ++m)
       if (!moment_[m].slips) u[moment_[m].normal] += moment_[m].mu * moment_[m].length(u);
   }
-  /// Add the derivatives of the shifts to K, the derivatives of velocities.
+  /// Add the derivatives of De Saxce's shifts to K, which contains the derivatives of the velocities.
   void add_rate_of_shift(const double* p) {
     velocities(p, u_);
     for (int i = 0; i < contacts_; ++i)
@@ -246,7 +249,8 @@ class ScaledCones {
         for (int r = m->first; r < m->first + m->rows; ++r)
           for (int k = 0; k < n_; ++k) K_[m->normal * n_ + k] += m->mu * u_[r] / t * G_[r * n_ + k];
   }
-  /// Return the largest entry of the natural map [m/s], at least the rounding of impulses (which may be so large that velocities vanish in it).
+  /// Return the largest entry of the natural map [m/s], or the rounding error of the impulses if that is larger (impulses may be so large that the
+  /// velocities are lost in their rounding).
   double natural_map(const double* p) {
     const Arena::Scope scope(arena_);
     double *y = take(n_), *x = take(n_), most = 0.0, sum = 0.0;
@@ -271,7 +275,7 @@ class ScaledCones {
   bool slips_;  // true: some contact already slips
   FrictionDisk* moment_;
   double *G_, *w_, *scale_, *weight_, *low_, *high_, size_ = 0.0, tolerance_ = 0.0;
-  double *u_, *K_;  // work space of the stages: velocities, a matrix
+  double *u_, *K_;  // memory for all stages: velocities, and a matrix
 };
 
 }  // namespace sarrus

@@ -22,7 +22,7 @@ struct ConeResiduals {
   }
 };
 
-/// Compute the residuals. u_before (rows): velocities before the impulses, without the shift that is part of w.
+/// Compute the residuals. u_before (rows): velocities before the impulses, without `shift` (rows), which is part of w.
 inline ConeResiduals cone_residuals(const ConeProblem& problem, const double* p, const double* shift, const double* u_before) {
   ConeResiduals residuals;
   const int n = problem.rows, contacts = problem.contacts;
@@ -31,7 +31,7 @@ inline ConeResiduals cone_residuals(const ConeProblem& problem, const double* p,
   double work = 0.0;
   int m = 0, at = 3 * contacts;
   for (int i = 0; i < contacts; ++i) {
-    // first the rows of a contact, then those of its moments
+    // include the rows of a contact, then those of its moments
     FrictionDisk disk[3] = {{problem.friction[i], 0, 1, 2, nullptr}};
     int row[6] = {3 * i, 3 * i + 1, 3 * i + 2}, rows = 3, disks = 1;
     for (; m < problem.moments && problem.moment[m].contact == i; ++m) {
@@ -48,7 +48,7 @@ inline ConeResiduals cone_residuals(const ConeProblem& problem, const double* p,
     const double floor = problem.floor ? problem.floor[i] : 0.0;
     project_on_cones(disks, disk, floor, impulse, near), project_on_cones(disks, disk, 0.0, negative, off);
     for (int r = 0; r < rows; ++r) note(residuals.primal, impulse[r] - near[r]), note(residuals.dual, off[r]);
-    // the floor of p_n does work along u_n without the shift
+    // at the floor of p_n, work is done along u_n, without the shift
     note(residuals.complementarity, scalar_product(impulse, u, rows) - floor * velocity(3 * i));
   }
   for (int k = at; k < n; ++k) {

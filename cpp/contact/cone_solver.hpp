@@ -1,4 +1,4 @@
-// Solver of cone problems: tries the stages in order until one reaches the solution.
+// Solver of cone problems: tries the stages in order until one of them finds the solution.
 #pragma once
 
 #include "cone_sweeps.hpp"
@@ -9,8 +9,8 @@ class ConeSolver : public ConeSweeps {
  public:
   using ConeSweeps::ConeSweeps;
 
-  /// Solve from the guess p, which becomes the impulses. `least` (or null): impulses of least norm with the same velocities; they depend neither on
-  /// the guess nor on the order of the rows.
+  /// Solve from the guess p, which becomes the impulses. `least` (or null) receives the impulses of least norm that have the same velocities; these
+  /// depend neither on the guess nor on the order of the rows.
   ConeSolution solve(double* p, double* least) {
     double *best = take(n_), *start = take(n_), *zero = take(n_), *x = take(n_);
     std::fill(zero, zero + n_, 0.0);
@@ -27,7 +27,7 @@ class ConeSolver : public ConeSweeps {
       solution.reached = now <= tolerance_, solution.stage = stage;
     };
     solution.reached = solution.natural_map == 0.0;
-    // for resting contacts, impulses of least norm are the solution immediately if they satisfy the problem itself
+    // if contacts rest, the impulses of least norm often satisfy the problem itself, and no stage is needed
     if (least && !solution.reached) {
       std::copy(start, start + n_, x);
       if (const double now = find_least_at_rest(x); now <= tolerance_) {
@@ -45,7 +45,7 @@ class ConeSolver : public ConeSweeps {
     if (least) {
       const double now = find_least(best, x);
       give(x, least);
-      // the impulses of least norm become the solution if they are as accurate
+      // the impulses of least norm replace the solution if they are as accurate
       if (now <= tolerance_) std::copy(x, x + n_, best), solution.natural_map = now, solution.reached = true;
     }
     give(best, p);

@@ -1,4 +1,5 @@
-// Third stage: sweeps over contacts, each of which is solved exactly with the others fixed (Gauss-Seidel), then Newton's method.
+// Third stage: sweeps over the contacts (Gauss-Seidel), in which each contact is solved exactly while the impulses of the others are fixed; then
+// Newton's method.
 #pragma once
 
 #include "cone_interior.hpp"
@@ -38,7 +39,7 @@ class ConeSweeps : public ConeInterior {
   }
 
  private:
-  /// Solve one contact exactly: it opens; or sticks; or slips against its velocity, by a scalar root for the ratio of friction and speed.
+  /// Solve one contact exactly. It opens, sticks, or slips; if it slips, the ratio of friction and speed is the root of a scalar equation.
   static void one_contact(const double G[9], const double* w, double mu, const double* slips, double* p) {
     p[0] = p[1] = p[2] = 0.0;
     if (w[0] >= 0.0) return;
@@ -70,7 +71,7 @@ class ConeSweeps : public ConeInterior {
     }
     slips_within(high);
   }
-  /// Solve one moment for a fixed normal impulse: it sticks, or is at its limit, by a scalar root for the ratio of moment and speed.
+  /// Solve one moment for a fixed normal impulse. It sticks, or is at its limit; then the ratio of moment and speed is the root of a scalar equation.
   void turn_alone(const FrictionDisk& m, double* p) const {
     const int k = m.first, l = k + m.rows - 1;
     const double most = m.mu * p[m.normal], G[3] = {G_[k * n_ + k], G_[k * n_ + l], G_[l * n_ + l]};

@@ -1,5 +1,5 @@
-// Problems of rigid contact, and the kernels of one instruction set level as plain functions, which a caller can use without including the
-// algorithms.
+// Problems of rigid contact, and the kernels of one instruction set level
+// as plain functions, so that callers need not include the algorithms.
 #pragma once
 
 #include "point.hpp"
@@ -17,7 +17,7 @@ constexpr double unbounded = 1e300;
 struct MomentFriction {
   int contact, rows;
   double friction;  // [m]
-  double slip[2] = {0.0, 0.0};  // direction in which it already rotates, or zero
+  double slip[2] = {0.0, 0.0};  // direction in which the contact already rotates, or zero
 };
 
 struct ConeProblem {
@@ -28,7 +28,8 @@ struct ConeProblem {
   const double* slip = nullptr;  // (contacts, 2) direction of contacts that already slip, else zero; null: all zero
   int moments = 0;
   const MomentFriction* moment = nullptr;  // ordered by contact
-  const double* floor = nullptr;  // (contacts) lower bound of p_n [N s], with friction limited by the total p_n; null: all zero
+  // (contacts) lower bound of p_n [N s] in an expansion phase, with friction limited by the total p_n of both phases (poisson.hpp); null: all zero
+  const double* floor = nullptr;
 
   int moment_rows() const {
     int count = 0;
@@ -40,29 +41,31 @@ struct ConeProblem {
 
 struct ConeSolution {
   bool reached;
-  double natural_map;  // [m/s]; without contacts in the unit of the intervals
+  // residual, the largest entry of the natural map [m/s]; if there are no contacts, in the unit of the intervals
+  double natural_map;
   int iterations;  // number of factorisations in all stages
-  int stage;  // stage that found the solution: 0 none needed, 1 proximal, 2 interior, 3 sweeps, 4 proximal with strong regularisation
+  int stage;  // stage that found the solution: 0 no stage needed, 1 proximal, 2 interior, 3 sweeps, 4 proximal with strong regularisation
 };
 
-/// Contacts of one state. The first body of each pair has a point, or the centre of a ball (count, 3), in the axes of its link. It touches a plane of
-/// the second body, with the normal n (count, 3) in the world.
+/// Contacts of one state. On the first body of each pair is a point, or the centre of a ball (count, 3), in the axes of its link. On the second body
+/// is a plane with the normal n (count, 3) in the world.
 struct StateContacts {
   int count;
   const ContactPair* pair;
   const double *point, *normal, *radius;
 };
 
-/// Response of contacts: accelerations and forces of least norm; or velocities after an impact, and impulses.
+/// Result of a contact problem: either accelerations and forces of least norm; or velocities after an impact, and impulses.
 struct ContactAnswer {
   double* motion;  // (nv)
-  double *force, *moment;  // (count, 3), on the first bodies, in the world; moments are those of rotational friction
+  // (count, 3) forces and moments on the first bodies, in the world; the moments are those of rotational friction
+  double *force, *moment;
   ConeSolution cones;
   double speed;  // largest closing speed of a contact [m/s]
 };
 
 struct ContactKernels {
-  /// Solve from the guess p, which becomes the impulses. `least` (rows, or null): impulses of least norm with the same velocities.
+  /// Solve from the guess p, which becomes the impulses. `least` (rows, or null) receives the impulses of least norm that have the same velocities.
   ConeSolution (*solve)(const ConeProblem&, double* p, double* least);
   /// Compute the accelerations under tau or, if tau is null, the velocities after an impact. Returns the status.
   double (*respond)(const Tree&, const StateContacts&, double time, const double* q, const double* v, const double* tau,

@@ -1,17 +1,17 @@
-// Islands of a cone problem: parts that do not affect each other, such as separate heaps. Each is solved separately, to its own tolerance, so that
-// the cost depends on the sizes of islands, and distant contacts do not affect a solution.
+// Islands of a cone problem: sets of contacts that do not affect each other, such as separate heaps. Each island is solved separately, to its own
+// tolerance, so that the cost depends on the sizes of islands, and distant contacts do not affect a solution.
 #pragma once
 
 #include "cone_solver.hpp"
 
 namespace sarrus {
 
-/// Number the islands. part: for each contact and each other row, the index of its island. Returns the number of islands.
+/// Number the islands. part: index of the island of each contact and of each other row. Returns the number of islands.
 inline int number_parts(const ConeProblem& problem, Arena& arena, int* part) {
   const Arena::Scope scope(arena);
   const int units = problem.rows - 2 * problem.contacts, n = problem.rows;
   const auto first = [&](int unit) { return unit < problem.contacts ? 3 * unit : unit + 2 * problem.contacts; };
-  int* contact = arena.take<int>(units);  // for each row of a moment, its contact
+  int* contact = arena.take<int>(units);  // for each row of a moment, the contact that it belongs to
   std::fill(contact, contact + units, -1);
   for (int m = 0, unit = problem.contacts; m < problem.moments; ++m)
     for (int r = 0; r < problem.moment[m].rows; ++r) contact[unit++] = problem.moment[m].contact;
@@ -37,7 +37,7 @@ inline int number_parts(const ConeProblem& problem, Arena& arena, int* part) {
   return parts;
 }
 
-/// Solve a problem for its impulses, from the guess p, island by island.
+/// Solve a problem for its impulses, island by island, from the guess p.
 inline ConeSolution solve_parts(const ConeProblem& problem, Arena& arena, double* p, double* least, SolverLimit& limit) {
   const Arena::Scope scope(arena);
   const int n = problem.rows, contacts = problem.contacts, units = n - 2 * contacts;

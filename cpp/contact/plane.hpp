@@ -1,4 +1,4 @@
-// Shapes against the half space z < 0 of a frame, whose z axis is the normal n.
+// Contact of shapes with the half space z < 0 of a frame; the z axis is the plane's normal n.
 #pragma once
 
 #include "round.hpp"
@@ -22,7 +22,7 @@ template <class T> void capsule_plane(const Segment<T>& a, double radius, const 
   for (const int end : {0, 1}) plane.meet(a.at(T(end ? 1.0 : -1.0)), radius, end, m);
 }
 
-/// Add the corners of the side that most faces the plane. They include the lowest corner, and those on which the box would land.
+/// Add the corners of the box's side that faces the plane most. They include the lowest corner, and the corners on which the box would land.
 template <class T> void box_plane(const Transform<T>& X, const Vec3<double>& half, const HalfSpace<T>& plane, Manifold<T>& m) {
   const Vec3<T> up = transpose_times(X.R, plane.n);
   int side = 2;
@@ -36,7 +36,7 @@ template <class T> void box_plane(const Transform<T>& X, const Vec3<double>& hal
   }
 }
 
-/// First name (feature) of those points of a cylinder's rims that depend on its pose.
+/// Number of the first feature among those points of a cylinder's rims that depend on its pose.
 constexpr int rim_of_cylinder = 8;
 
 /// Add the lowest point of the lower rim and two more, each a third of a revolution away, and the lowest point of the other rim. The rims of an
@@ -60,8 +60,8 @@ void cylinder_plane(const Transform<T>& X, double radius, double half, const Hal
   rim(x * c - y * s, y * c + x * s, lower, 6), rim(x * c + y * s, y * c - x * s, lower, 7);
 }
 
-/// Find the corner of a shape, or the point of an upright cylinder's rims, that is nearest to p (world) on a plane with the normal n, and its name.
-/// Returns false if the shape has no corners or rims, or rolls on its rim.
+/// Find the corner of a shape, or the point of an upright cylinder's rims, that is nearest to p (world) on a plane with the normal n; also return its
+/// feature number. Returns false if the shape has no corners or rims, or rolls on its rim.
 inline bool nearest_corner(const Shape& shape, const Transform<double>& X, const Vec3<double>& n, const Vec3<double>& p,
                            Vec3<double>& corner, int& name) {
   const Vec3<double> local = transpose_times(X.R, Vec3<double>(p - X.p));
@@ -83,8 +83,8 @@ inline bool nearest_corner(const Shape& shape, const Transform<double>& X, const
   return true;
 }
 
-/// Find the corner of a shape, or the point of an upright cylinder's rims, that is lowest in the direction `up` (axes of the shape), and its name.
-/// Returns false if the shape has no corners or rims, if no point is the lowest, or if it rolls on its rim.
+/// Find the corner of a shape, or the point of an upright cylinder's rims, that is lowest with respect to the direction `up` (axes of the shape), and
+/// its feature number. Returns false if the shape has no corners or rims, if several points are equally low, or if it rolls on its rim.
 inline bool lowest_corner(const Shape& shape, const Vec3<double>& up, Vec3<double>& corner, int& name) {
   if (shape.kind == ShapeKind::cylinder) {
     const double tilt = std::sqrt(up(0) * up(0) + up(1) * up(1)), out = -shape.radius / tilt;
@@ -100,7 +100,7 @@ inline bool lowest_corner(const Shape& shape, const Vec3<double>& up, Vec3<doubl
   return true;
 }
 
-/// Add the lowest point p of an ellipsoid. Its normal A^-2 p (semi-axes A) is opposite to that of the plane, so p = -A^2 n / |A n|.
+/// Add the lowest point p of an ellipsoid with semi-axes A. The ellipsoid's normal at p, A^-2 p, is opposite to the plane's, so p = -A^2 n / |A n|.
 template <class T>
 void ellipsoid_plane(const Transform<T>& X, const Vec3<double>& semi_axes, const HalfSpace<T>& plane, Manifold<T>& m) {
   Vec3<T> stretched = transpose_times(X.R, plane.n);
@@ -110,8 +110,9 @@ void ellipsoid_plane(const Transform<T>& X, const Vec3<double>& semi_axes, const
   plane.meet(X.R * lowest + X.p, 0.0, 0, m);
 }
 
-/// Add the lowest point; the point farthest from it; and on each side of the line through both, the point farthest from the line. Distances are in
-/// the plane, minus the height, so that points of a supporting face precede points above it. Points within the convex hull are never lowest.
+/// Add the lowest point; the point farthest from it; and on each side of the line through both, the point farthest from the line. Distances are
+/// measured in the plane, and the height is subtracted, so that points of a supporting face are preferred to points above it. Points within the
+/// convex hull are never lowest.
 template <class T>
 void points_plane(const Transform<T>& X, const std::vector<Vec3<double>>& points, double reach, const HalfSpace<T>& plane,
                   const T& within, Manifold<T>& m) {

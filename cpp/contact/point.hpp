@@ -10,7 +10,7 @@ namespace sarrus {
 
 template <class T> struct ContactPoint {
   Vec3<T> position;  // midway between both surfaces
-  Vec3<T> normal;  // unit vector; pushes the first body away from the second
+  Vec3<T> normal;  // normal: unit vector that points from the second body to the first
   T distance;  // distance of the surfaces along the normal; negative: penetration
 };
 
@@ -19,19 +19,20 @@ struct ContactPair {
   int first, second;  // links of the tree; always different
   double friction;  // Coulomb friction coefficient of the pair; not negative
   double restitution = 0.0;  // 0 to 1
-  double torsional = 0.0, rolling = 0.0;  // friction against spinning about the normal and against rolling [m]; not negative
+  // coefficients of friction against spinning about the normal and against rolling [m]; not negative
+  double torsional = 0.0, rolling = 0.0;
   bool poisson = false;  // true: Poisson's law of restitution; false: Newton's
 };
 
-/// A contact point of a pair. Its id persists: the same feature of the same two shapes has the same id in the next step, independent of the order of
-/// points. Warm starts and outputs use the id.
+/// A contact point of a pair. The same feature of the same two shapes has the same id in every step, independent of the order of points. Warm starts
+/// and outputs use the id.
 template <class T> struct TouchingPoint {
   ContactPoint<T> at;
   int pair;  // index of the pair
   long long id;  // id of this point
 };
 
-/// Return the contact's axes as rows: the unit normal, then two tangents. The choice of tangents does not affect the velocities.
+/// Return the contact's axes as rows: the unit normal, then two tangents. The choice of tangents has no effect on the solution's velocities.
 inline Mat3<double> contact_axes(const Vec3<double>& normal) {
   const Mat3<double> Q = axis_frame(normal);
   Mat3<double> E;

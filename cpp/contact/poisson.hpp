@@ -1,10 +1,10 @@
-// Poisson's restitution. An impact is a compression, after which contacts are at rest along their normals, followed by an expansion with at least e
-// times the normal impulse of compression:
+// Poisson's restitution. An impact is a compression, after which contacts are at rest along their normals, and then an expansion, whose normal
+// impulse is at least e times that of compression:
 //
 //   u_c = G p_c + w,    p_c within the cones;      u_e = G p_e + u_c,    p_e within the cones and p_e,n >= e p_c,n        p = p_c + p_e
 //
 // Each phase includes De Saxce's shift, and its friction is limited by its total p_n (Glocker 2013, without his tangential restitution). For a single
-// contact without friction, u_e,n = -e u_n, as in Newton's law. Newton's law with friction may add energy (Kane and Levinson 1985). Poisson's law
+// contact without friction, u_e,n = -e u_n, as in Newton's law. Newton's law is limited by energy (rebound.hpp). Poisson's law
 // adds none without friction, and none for a single contact with friction (Glocker); for several contacts there are counterexamples. Intervals apply
 // to the sum of both phases' impulses.
 #pragma once
@@ -13,7 +13,8 @@
 
 namespace sarrus {
 
-/// Return the problem of expansion after impulses p, with the restitution e of each contact (contacts). Valid while the arena's scope lasts.
+/// Return the problem of expansion after the impulses p of compression; restitution: e of each contact (contacts). The result is valid during the
+/// arena's scope.
 inline ConeProblem expansion(const ConeProblem& problem, const double* restitution, Arena& arena, const double* p) {
   const int n = problem.rows, first = problem.first_interval();
   double *w = arena.take<double>(n), *floor = arena.take<double>(problem.contacts), *low = arena.take<double>(n - first),
@@ -28,7 +29,7 @@ inline ConeProblem expansion(const ConeProblem& problem, const double* restituti
   return second;
 }
 
-/// Solve the expansion, and add its impulses q to those of compression. The residuals become the larger ones of both phases.
+/// Solve the expansion, and add its impulses q to those of compression. Each residual becomes the larger of the two phases' residuals.
 inline void expand(const ConeProblem& second, Arena& arena, double* q, double* p, double* least, ConeSolution& solution,
                    SolverLimit& limit) {
   const Arena::Scope scope(arena);

@@ -2,11 +2,11 @@
 //
 //   M a + h = tau + J^T lambda + J_c^T p,   J a = gamma,   u-dot = J_c a + J_c-dot v
 //
-// with the cones of cone_problem.hpp for (u-dot, p) of contacts at rest along their normals. Friction of slipping contacts opposes their velocity;
-// separating contacts have no forces. Friction against spinning and rolling adds one cone each, with the same p_n, for rates of rotation. An impact
-// has the same equations for impulses and velocities, with Newton's restitution (u_n after >= -e u_n before) or Poisson's (poisson.hpp). A point or a
-// ball of the first body touches a plane of the second. Rates are relative to the plane's frame, because the centre of a ball keeps its distance from
-// the plane, but its contact point does not.
+// where (u-dot, p) of contacts at rest along their normals satisfy the conditions of cone_problem.hpp. Friction of slipping contacts opposes their
+// velocity; separating contacts have no forces. Friction against spinning and rolling adds one cone each, with the same p_n, for rates of rotation.
+// An impact has the same equations for impulses and velocities, with Newton's restitution (u_n after >= -e u_n before; limited by energy: rebound.hpp) or
+// Poisson's (poisson.hpp). A point or a ball of the first body touches a plane of the second. Rates are relative to the plane's frame, because the centre of a ball keeps its
+// distance from the plane, but its contact point does not.
 //
 //   cost    the equation of constrained dynamics, its factor, two solves and half a solve per row
 #pragma once
@@ -19,6 +19,7 @@
 #include "../spatial/rotation.hpp"
 #include "columns.hpp"
 #include "poisson.hpp"
+#include "rebound.hpp"
 
 namespace sarrus {
 
@@ -33,7 +34,7 @@ inline void add_point_rows(const Tree& tree, const Kinematics<double>& k, int li
     }
 }
 
-/// Add the Jacobian of a link's angular velocity in the same way.
+/// Add the Jacobian of a link's angular velocity, in the axes E and multiplied by `sign`, to three rows of J.
 inline void add_turning_rows(const Tree& tree, const Kinematics<double>& k, int link, const Mat3<double>& E, double sign,
                              double* J) {
   for (int b = link; b > 0; b = tree.link[b].parent)
@@ -43,20 +44,20 @@ inline void add_turning_rows(const Tree& tree, const Kinematics<double>& k, int 
     }
 }
 
-/// Return the rate of the relative angular velocity of two bodies at zero joint accelerations, in axes fixed in the second.
+/// Return the rate of the relative angular velocity of two bodies at zero joint accelerations, in axes fixed in the second body.
 inline Vec3<double> turning_bias(const Kinematics<double>& k, const ContactPair& pair) {
   const LinkMotion<double>&first = k.link[pair.first], &second = k.link[pair.second];
   return first.A.angular - second.A.angular - cross(second.V.angular, first.V.angular);
 }
 
-/// Compute velocity and acceleration of the point of a link that coincides with p.
+/// Compute velocity and acceleration of the point of a link that coincides with p at this instant.
 inline void point_motion(const LinkMotion<double>& b, const Vec3<double>& p, Vec3<double>& v, Vec3<double>& a) {
   const Vec3<double> r = p - b.X.p, &w = b.V.angular;
   v = b.V.linear + cross(w, r);
   a = b.A.linear + cross(b.A.angular, r) + cross(w, cross(w, r));
 }
 
-/// Return J_c-dot v of one contact, in its axes.
+/// Return J_c-dot v of one contact, in the axes of the contact.
 inline Vec3<double> contact_bias(const Kinematics<double>& k, const ContactPair& pair, const Vec3<double>& p,
                                  const Mat3<double>& E, double radius) {
   const Vec3<double> normal = E.row(0), center = p + normal * radius;
@@ -88,17 +89,17 @@ inline Vec3<double> moving_bias(const Kinematics<double>& k, const ContactPair& 
   return E * a + vec3<double>(dot(turns, along), -turns(1) * along(0), -turns(2) * along(0));
 }
 
-/// Rows of the contacts of a state, without those that separate.
+/// Rows of the contacts of a state, without those of separating contacts.
 struct ContactRows {
   int count = 0;
   int* index;
   Mat3<double>* axes;
-  double *J, *w, *friction, *slip, *expands;
+  double *J, *w, *friction, *slip, *expands, *rebound;  // expands, rebound: Poisson's e, Newton's e u_n
   MomentFriction* moment;
   bool slips = false;
-  int moments = 0, size = 0;  // size: number of rows, of contacts and of moments
+  int moments = 0, size = 0;  // size: number of rows, number of contacts, and number of moments
 
-  /// Add rows of rotational friction of a contact. `turning`: three rows, the first about the normal; u: velocities along them.
+  /// Add the rows of rotational friction of a contact. `turning`: three candidate rows, the first about the normal; u: velocities along them.
   void add_moments(const ContactPair& pair, int contact, int nv, const double* turning, const double* free, const double* u,
                    double rest) {
     for (const auto& [first, count, mu] : {std::tuple{0, 1, pair.torsional}, std::tuple{1, 2, pair.rolling}}) {
@@ -144,8 +145,9 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
                       take(most),
                       take(2 * most),
                       take(most),
+                      take(most),
                       arena.take<MomentFriction>(2 * most)};
-  double speed = tree.length, turning = 1.0;  // one length of the mechanism, and one radian, per second
+  double speed = tree.length, turning = 1.0;  // one length of the mechanism per second, and one radian per second
   for (int i = 1; i < tree.links; ++i) {
     speed = std::max(speed, std::sqrt(dot(k.link[i].V.linear, k.link[i].V.linear)));
     turning = std::max(turning, std::sqrt(dot(k.link[i].V.angular, k.link[i].V.angular)));
@@ -169,7 +171,7 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
     for (int r = 0; r < 3; ++r) w[r] = scalar_product(J + r * nv, free.x, nv) + (impact ? u[r] : bias(r));
     if (impact) {
       rows.expands[rows.count] = pair.poisson ? pair.restitution : 0.0;
-      w[0] += (pair.poisson ? 0.0 : pair.restitution) * std::min(u[0], 0.0);
+      w[0] += rows.rebound[rows.count] = (pair.poisson ? 0.0 : pair.restitution) * std::min(u[0], 0.0);
     } else if (const double fast = std::sqrt(u[1] * u[1] + u[2] * u[2]); fast > rest) {
       slip[0] = u[1] / fast, slip[1] = u[2] / fast, rows.slips = true;
     }
@@ -200,6 +202,12 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
       rows.count, n, G, rows.w, rows.friction, nullptr, nullptr, rows.slips ? rows.slip : nullptr, rows.moments, rows.moment};
   SolverLimit limit;
   answer.cones = solve_parts(problem, arena, p, least, limit);
+  if (impact && answer.cones.reached) {
+    double* before = take(n);
+    std::copy(rows.w, rows.w + n, before);
+    for (int i = 0; i < rows.count; ++i) before[3 * i] -= rows.rebound[i];
+    limit_rebound(problem, rows.w, {rows.rebound, before, nullptr}, arena, p, least, answer.cones, limit);
+  }
   if (impact && answer.cones.reached && std::any_of(rows.expands, rows.expands + rows.count, [](double e) { return e > 0.0; }))
     expand(expansion(problem, rows.expands, arena, p), arena, take(n), p, least, answer.cones, limit);
   if (!answer.cones.reached) return no_convergence;

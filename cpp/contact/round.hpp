@@ -1,18 +1,19 @@
-// Spheres and capsules, as points and segments with a radius: nearest points, and the line through them to both surfaces.
+// Spheres and capsules, represented by points and segments with a radius: their nearest points, and the line through these to both surfaces.
 #pragma once
 
 #include "shape.hpp"
 
 namespace sarrus {
 
-/// Sines of the largest angles at which lines and faces are parallel. may_rock, the wide one, is for a second point at the other end of a line: it
-/// costs nothing, and detects that end before it lands. as_parallel, the narrow one, is for replacing the direction of an edge by the normal of a
-/// face: the error of distances is half its square.
+/// Sines of the largest angles at which lines and faces are treated as parallel. may_rock, the wide one, adds a second contact point at the other end
+/// of a line: an additional point is harmless, and detects that end before it lands. as_parallel, the narrow one, replaces the direction of an edge
+/// by the normal of a face: this changes distances by half the squared angle.
 constexpr double may_rock = 0.2, as_parallel = 0.01;
-/// Relative difference, in sizes of the shapes, below which lengths are equal, so that rounding does not choose between features.
+/// Relative difference, compared with the sizes of the shapes, below which lengths are treated as equal, so that rounding does not choose between
+/// features.
 constexpr double same_length = 1e-9;
 
-/// A segment: its middle, and the vector from the middle to its end.
+/// A segment: its midpoint, and the vector from the midpoint to one end.
 template <class T> struct Segment {
   Vec3<T> middle, half;
   Vec3<T> at(const T& s) const { return middle + half * s; }
@@ -38,7 +39,7 @@ template <class T> void nearest_of_two(const Segment<T>& a, const Segment<T>& b,
   t = b.nearest(a.at(s)), s = a.nearest(b.at(t));
 }
 
-/// Find the contact point of a sphere about p and another about c. Concentric spheres separate along an axis of the second shape.
+/// Find the contact point of two spheres, about p and about c. Concentric spheres separate along an axis of the second shape.
 template <class T>
 void sphere_sphere(const Vec3<T>& p, double r, const Vec3<T>& c, double radius, const Vec3<T>& otherwise, int name,
                    Manifold<T>& m) {
@@ -46,13 +47,14 @@ void sphere_sphere(const Vec3<T>& p, double r, const Vec3<T>& c, double radius, 
   m.add(c + n * T(radius), n, dot(n, d) - T(r) - T(radius), name);
 }
 
-/// Return a direction perpendicular to a segment, always the same one for a given segment.
+/// Return a direction perpendicular to a segment; it depends on the segment only.
 template <class T> Vec3<T> across(const Segment<T>& a, const Mat3<T>& axes) {
   const Vec3<T> x = axes.col(0), z = axes.col(2);
   return unit_or(cross(a.half, x), z);
 }
 
-/// Find the contact points of two capsules: the nearest points, and both ends of the overlap if the angle is small, so that rocking is detected.
+/// Find the contact points of two capsules: the nearest points and, if the angle between the axes is small, both ends of the overlap, so that rocking
+/// is detected.
 template <class T>
 void capsule_capsule(const Segment<T>& a, double r, const Segment<T>& b, double radius, const Mat3<T>& axes_of_b,
                      Manifold<T>& m) {

@@ -13,7 +13,7 @@
 
 namespace sarrus {
 
-/// A shape on a body: on a link of the tree, or at another pose that the caller identifies by an index.
+/// A shape with the pose `at` on a body. `link` is the index of a link of the tree, or of another body whose pose the caller supplies.
 struct PlacedShape {
   Shape shape;
   int link;
@@ -21,7 +21,8 @@ struct PlacedShape {
 };
 
 /// Function that returns the contact points of two shapes at these poses, for a pair without a closed form. The normal pushes the first shape away
-/// from the second. Points farther apart than `within` may be omitted. Without a value: the caller's function failed.
+/// from the second. Points whose surfaces are farther apart than `within` may be omitted. An empty optional reports that the caller's function
+/// failed.
 using PairFunction = std::function<std::optional<Manifold<double>>(const Transform<double>& first,
                                                                    const Transform<double>& second, double within)>;
 
@@ -34,12 +35,12 @@ template <class T> struct Touching {
   const TouchingPoint<T>* end() const { return first + count; }
 };
 
-/// A point of a pair with a contact force in the last step, and its position (world).
+/// A point of a pair that had a contact force in the last step, and its position (world).
 struct PressedPoint {
   int pair;
   Vec3<double> position;
 };
-/// Largest number of points of a pair that are remembered from the last step.
+/// Largest number of points of a pair that are stored from the last step.
 constexpr int most_kept = 4;
 
 class Scene {
@@ -50,7 +51,7 @@ class Scene {
   std::vector<PlacedShape> shapes;
   std::vector<ContactPair> pairs;
 
-  /// Allow contact between two shapes, with these coefficients of the pair.
+  /// Allow contact between two shapes, with the given coefficients of the pair.
   void allow(int first, int second, double friction, double restitution, double torsional = 0.0, double rolling = 0.0,
              PairFunction function = nullptr) {
     if (first > second) std::swap(first, second);
@@ -64,14 +65,14 @@ class Scene {
   /// Return the caller's function for a pair; null if the pair has a closed form.
   const PairFunction& function(int pair) const { return functions[pair]; }
 
-  /// Return the shapes of a pair in closed form as (body, plane); -1 if none of them is a plane.
+  /// Return the two shapes of a pair in the order (body, plane); -1 if neither is a plane.
   std::pair<int, int> on_a_plane(int pair) const {
     const auto [i, j] = shapes_of_pairs[pair];
     if (functions[pair] || (shapes[i].shape.kind != ShapeKind::plane && shapes[j].shape.kind != ShapeKind::plane))
       return {-1, -1};
     return shapes[j].shape.kind == ShapeKind::plane ? std::pair{i, j} : std::pair{j, i};
   }
-  /// Return the contact point of such a pair at a corner, given in the shape's axes.
+  /// Return the contact point of a body and a plane at a corner of the body; the corner is in the shape's axes.
   TouchingPoint<double> meeting(int pair, const Transform<double>& body, const Transform<double>& plane,
                                 const Vec3<double>& corner, int name) const {
     Manifold<double> m;
@@ -95,9 +96,9 @@ class Scene {
     return a == ShapeKind::sphere || a == ShapeKind::ellipsoid ? 1 : a == ShapeKind::capsule ? 2 : many ? 4 + 2 * most_kept : 4;
   }
 
-  /// Find all contact points of pairs that are closer than the search distances of both shapes, pair by pair, for these poses of the links. The pose
-  /// of a body selects at most four of its points. `pressed` points, ordered by pairs, remain among them, so that a resting body keeps its points. An
-  /// id is a pair and one of 2^14 features.
+  /// Find all contact points of pairs that are closer than the search distances of both shapes, pair by pair, for these poses of the links. Of the
+  /// points of a body, its pose selects at most four. The `pressed` points of the last step, ordered by pairs, are always among them, so that the
+  /// points of a resting body do not change. An id consists of a pair and one of 2^14 features.
   template <class T>
   Touching<T> touching(const Transform<T>* links, const T* ahead, Arena& arena, const PressedPoint* pressed = nullptr,
                        int pressed_count = 0) const {
@@ -112,7 +113,7 @@ class Scene {
       low[i] = reach < 0.0 ? T(-1e300) : T(at[i].p(0) - T(reach) - ahead[i]);
       high[i] = reach < 0.0 ? T(1e300) : T(at[i].p(0) + T(reach) + ahead[i]);
     }
-    // sweep along x: a shape can be near another only if it begins before the other one ends
+    // sweep along x: two shapes can be near each other only if one begins before the other ends
     std::sort(order, order + n, [&](int i, int j) { return low[i] < low[j] || (!(low[j] < low[i]) && i < j); });
     for (int k = 0; k < n; ++k)
       for (int l = k + 1; l < n && !(low[order[l]] > high[order[k]]); ++l) {
@@ -148,7 +149,7 @@ class Scene {
   }
 
  private:
-  /// Add the point of a shape on a plane that is nearest to a pressed point of the last step, unless it is already a contact point.
+  /// Add the point of a shape on a plane that is nearest to a pressed point of the last step, unless it is a contact point already.
   void keep(const PressedPoint& pressed, const Transform<double>* at, double within, Touching<double>& touching_points) const {
     const auto [body, plane] = on_a_plane(pressed.pair);
     Vec3<double> corner;
@@ -163,9 +164,9 @@ class Scene {
     touching_points.first[touching_points.count++] = point;
   }
 
-  /// Distance, relative to the size of a shape, below which points are at the same position.
+  /// Distance, relative to the size of a shape, below which two points are treated as one.
   static constexpr double same_place = 1e-6;
-  std::vector<int> numbers_of_pairs;  // by two shapes, the lower index first; -1: may not touch
+  std::vector<int> numbers_of_pairs;  // pair index for two shapes, the lower index first; -1: the shapes may not touch
   std::vector<std::pair<int, int>> shapes_of_pairs;
   std::vector<PairFunction> functions;  // for each pair; most are empty
 

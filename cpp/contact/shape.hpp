@@ -1,8 +1,8 @@
 // Collision shapes, each about the origin of its own frame, and the contact points of two shapes, at most four.
 //
 // The caller decides which of two shapes is the first. The functions of pairs are written for one order, and `touch` (pairs.hpp) exchanges the
-// result. There are no absolute lengths, so the same shapes in micrometres and in kilometres have the same points. The number of points depends on
-// the state, therefore these functions branch on values, and T is a scalar, not a packet.
+// result. No tolerance is an absolute length, so the results are the same for shapes of micrometres and of kilometres. The number of points depends
+// on the state, therefore these functions branch on values, and T is a scalar, not a packet.
 #pragma once
 
 #include <algorithm>
@@ -28,11 +28,12 @@ struct Heights {
 
 struct Shape {
   ShapeKind kind = ShapeKind::sphere;
-  double radius = 0.0;  // of a sphere, capsule or cylinder; of points: the largest distance from the origin
-  double half = 0.0;  // half length along z, of a cylinder, or between the centres of a capsule
+  // radius of a sphere, capsule or cylinder; of a point set: the largest distance of a point from the origin
+  double radius = 0.0;
+  double half = 0.0;  // half length along z: of a cylinder, or between the centres of a capsule's ends
   Vec3<double> box = Vec3<double>::Zero();  // half edge lengths of a box; semi-axes of an ellipsoid
-  std::shared_ptr<const std::vector<Vec3<double>>> points;  // corners of a convex body, perhaps also points within it
-  std::shared_ptr<const Heights> heights;  // of a terrain; terrain and plane (z = 0) are solid below
+  std::shared_ptr<const std::vector<Vec3<double>>> points;  // corners of a convex body; points within the body may be included
+  std::shared_ptr<const Heights> heights;  // heights of a terrain. A terrain and a plane (z = 0) are solid below their surface
 
   /// Return the radius of the bounding sphere about the origin; negative if the shape is unbounded.
   double reach() const {
@@ -50,13 +51,13 @@ struct Shape {
   }
 };
 
-/// Contact points of two shapes. The feature of a point identifies the touching parts; it is constant while they touch.
+/// Contact points of two shapes. The feature number of a point identifies the touching corners, edges or sides; it is constant while they touch.
 template <class T> struct Manifold {
   ContactPoint<T> at[4];
   int feature[4];
   int count = 0;
 
-  /// Add a point: its position on the second shape, the normal there, and the distance of the first shape along the normal.
+  /// Add a contact point. Arguments: its position on the second shape, the normal there, and the distance of the first shape along the normal.
   void add(const Vec3<T>& on_second, const Vec3<T>& normal, const T& distance, int name) {
     at[count] = {on_second + normal * (distance * T(0.5)), normal, distance};
     feature[count++] = name;

@@ -1,5 +1,5 @@
 // Efforts of redundant motors within limits. The efforts for a motion are u = u_0 + P p: the least efforts u_0, plus the effect of a preload p
-// (loops/efforts.hpp). With weights D^2 of efforts, D P D^-1 is an orthogonal projector. With V an orthonormal basis of its range,
+// (loops/efforts.hpp). If D^2 are the weights of the efforts, D P D^-1 is an orthogonal projector. Let V be an orthonormal basis of its range. Then
 //
 //   u = u_0 + D^-1 V y,    |D (u - u_0)| = |y|
 //
@@ -14,8 +14,8 @@
 namespace sarrus {
 
 struct EffortBounds {
-  static constexpr double unlimited = 1e30;  // a limit of this value is no limit
-  static constexpr double rounding = 1e-10;  // tolerance of limits, relative to the largest effort or limit
+  static constexpr double unlimited = 1e30;  // a limit with this value is treated as no limit
+  static constexpr double rounding = 1e-10;  // violation of limits that is tolerated, relative to the largest effort or limit
 
   const double *lower, *upper;  // actuators
 
@@ -31,8 +31,9 @@ struct EffortBounds {
   }
 };
 
-/// Move u between the bounds by the shortest motion along k directions, the columns of `moves` (nu x k, row-major). Returns by how much the bounds
-/// are too narrow, or 0. Since the tolerance of the programme is absolute, u is scaled by the largest effort, and directions by their longest row.
+/// Move u between the bounds by the shortest motion along k directions, the columns of `moves` (nu x k, row-major). Returns 0, or the amount by which
+/// the bounds are too narrow. Because the tolerance of the programme is absolute, u is scaled by the largest effort, and directions by their longest
+/// row.
 inline double move_between(QuadraticProgramme solve, Arena& arena, int nu, int k, const double* moves, const double* unit,
                            const EffortBounds& bounds, double* u) {
   const double size = bounds.largest(nu, unit, u);
@@ -79,7 +80,7 @@ inline double move_between(QuadraticProgramme solve, Arena& arena, int nu, int k
     int active = 0;
     for (int i = 0; i < nu; ++i)
       if (holds(i)) end[active++] = force[i] > 0.0 ? high(i) : low(i);
-    for (int i = 0, r = 0; i < nu; ++i)  // C is stored by columns of length `end`
+    for (int i = 0, r = 0; i < nu; ++i)  // C is stored column by column; each column has `end` entries
       if (holds(i)) {
         for (int j = 0; j < k; ++j) C[j * active + r] = scaled[i * k + j];
         ++r;
@@ -103,7 +104,7 @@ inline double move_between(QuadraticProgramme solve, Arena& arena, int nu, int k
   return y[k] <= slack ? 0.0 : y[k] * size / widest;
 }
 
-/// Compute u (actuators), and by how much the bounds are too narrow. Returns the relative residual of the motors' equation.
+/// Compute u (actuators) and, if the bounds are too narrow, by how much. Returns the relative residual of the motors' equation.
 inline double bounded_efforts(QuadraticProgramme solve, const Tree& tree, Arena& arena, const RneaInput<double>& in,
                               const double* time, const double* pfaffian_values, const Sharing<double>& sharing,
                               const EffortBounds& bounds, double* u, double& lacking) {
@@ -118,7 +119,8 @@ inline double bounded_efforts(QuadraticProgramme solve, const Tree& tree, Arena&
   }
   for (int j = 0; j < nu; ++j)
     for (int i = 0; i < nu; ++i) P[j * nu + i] *= root[i] / root[j];
-  constexpr double dependent = 1e-3;  // remaining columns of a projector, longest first, are either of order one or rounding
+  // a remaining column of a projector, when the longest is removed first, is either of order one or rounding
+  constexpr double dependent = 1e-3;
   const PivotedQr range(nu, nu, P, arena, dependent, 1.0);
   double* v = arena.take<double>(nu);
   for (int j = 0; j < range.rank; ++j) {

@@ -1,13 +1,13 @@
-// Linear least squares in strict order: each level A x = b is solved as well as the levels before permit (Nakamura 1991; Siciliano and Slotine 1991).
-// The algorithm needs no pivots, so that several states are solved at once in lanes.
+// Linear least squares with strict priorities: each level A x = b is solved in the least-squares sense without changing the residuals of the levels
+// before (Nakamura 1991; Siciliano and Slotine 1991). The algorithm does not pivot, so that several states can be solved at once in lanes.
 //
-// The directions that the levels so far determine are orthonormal vectors q_j. Gram-Schmidt splits a row into components along them and a remainder
-// (twice if much cancels). The normalised remainder is a new direction; there is none if the row depends on those before. With A N = L in the new
-// directions N, the level minimises |L c - (b - A x)|, and x changes by the sum of c_j q_j. No later level can change A x.
+// Orthonormal vectors q_j span the directions that the levels so far determine. Gram-Schmidt splits a row into components along the q_j and a
+// remainder (in two passes if much cancels). The normalised remainder is a new direction; there is none if the row depends on the rows before it.
+// With A N = L in the new directions N, the level minimises |L c - (b - A x)|, and x changes by the sum of c_j q_j. No later level can change A x.
 //
-// Every row has a size: its norm far from singular positions, weight included. Rows divided by their sizes are K = U S V^T. If a singular value is
-// below `singular`, a level that may have errors is damped along its vector (Nakamura and Hanafusa 1986). The damping mu grows from 0 to `singular`
-// as the singular value decreases to 0. With the weights W = diag(size) of the rows, the level is
+// Every row has a size: the norm, including its weight, that it has far from singular positions. Rows divided by their sizes are K = U S V^T. If a
+// singular value is below `singular`, a level that may have errors is damped along its vector (Nakamura and Hanafusa 1986). The damping mu grows from
+// 0 to `singular` as the singular value decreases to 0. With the weights W = diag(size) of the rows, the level is
 //
 //   min |W (K c - r)|^2 + |W F c|^2      F = U diag(mu) V^T
 //
@@ -24,14 +24,15 @@
 
 namespace sarrus {
 
-/// Return true if x exceeds a limit in some lane. A recording evaluates this on its samples; elsewhere it assumes that x remains below `unnoticed`
-/// times the limit (recording/operations.cpp).
+/// Return true if x exceeds a limit in some lane. A recording evaluates this condition at its sample states; at other states it assumes that x
+/// remains below `unnoticed` times the limit (recording/operations.cpp).
 template <class T> SARRUS_INLINE bool exceeds(const T& x, const T& limit, [[maybe_unused]] double unnoticed = 1.0) {
   return any(x > limit);
 }
 
-/// Gram-Schmidt: subtract from `rest` (n) its components along orthonormal directions (count x n), twice if much cancels. Components from the
-/// direction `first` on are added to `along`. `size` is the squared norm of `rest` before; returns that after.
+/// Gram-Schmidt: subtract from `rest` (n) its components along orthonormal directions (count x n), in two passes if much cancels. The components
+/// along direction `first` and later ones are added to `along`. `size` is the squared norm of `rest` before the call; the returned value is that
+/// after it.
 template <class T>
 SARRUS_INLINE T orthogonalise(const T* directions, int first, int count, int n, const T& size, T* rest, T* along) {
   constexpr int together = 4;  // independent products, for instruction-level parallelism
@@ -72,7 +73,7 @@ template <class T> SARRUS_INLINE T inverse_or_none(const T& x) {
 }
 
 /// Factorise A = Q R. `column` (k x m, column-major) contains A, and becomes Q; R (m x m) is upper triangular, column-major. A column that depends on
-/// those before becomes zero, and so does its diagonal entry of R.
+/// the columns before it becomes zero, and so does its diagonal entry of R.
 template <class T> SARRUS_INLINE void orthonormal_columns(T* column, int k, int m, T* R) {
   for (int j = 0; j < m; ++j) {
     T *at = column + j * k, *along = R + j * m;
@@ -86,7 +87,7 @@ template <class T> SARRUS_INLINE void orthonormal_columns(T* column, int k, int 
 
 /// Compute singular vectors by rotations of pairs of columns (Hestenes 1958). `column` (k x m, column-major) becomes U S; V (m x m), column-major.
 template <class T> SARRUS_NOINLINE void singular_columns(T* column, int k, int m, T* V) {
-  constexpr int sweeps = 12;  // each sweep squares the error once it is small
+  constexpr int sweeps = 12;  // once the error is small, each sweep squares it
   for (int i = 0; i < m * m; ++i) V[i] = T(i % (m + 1) == 0 ? 1.0 : 0.0);
   for (int sweep = 0; sweep < sweeps; ++sweep) {
     bool turned = false;
@@ -115,17 +116,18 @@ template <class T> SARRUS_NOINLINE void singular_columns(T* column, int k, int m
 
 template <class T> struct Cascade {
   static constexpr double dependent =
-      1e-10;  // remainder of a row, relative to its size, below which it yields no direction: it may be rounding
+      1e-10;  // remainder of a row, relative to the row's size, below which it yields no direction, because it may be rounding
   static constexpr double dependent_in_single = 1e-4, rounding_in_single = 1e-6;
-  static constexpr double rounding = 1e-12;  // below this it is rounding; in between it is left out as if fully damped
+  // below this value a remainder is rounding; between the two values the row has no effect, as if fully damped
+  static constexpr double rounding = 1e-12;
   static constexpr double singular = 1e-3;
 
   Arena& arena;
   int n;
   T* x;
-  T* q;  // directions x n, with memory for n more
+  T* q;  // directions x n, with memory for n additional rows
   int directions = 0;
-  bool everywhere = true;  // true if all lanes have all directions; else some are zero in some lanes
+  bool everywhere = true;  // true if every lane has all directions; false if some directions are zero in some lanes
   T damping = T(0.0);  // largest mu
 
   Cascade(Arena& a, int unknowns, int rows)
@@ -136,14 +138,14 @@ template <class T> struct Cascade {
   /// Return true if no direction remains for later levels.
   bool full() const { return everywhere && directions == n; }
 
-  /// Add k rows, already weighted, with their sizes. `yields`: true if they may be damped. `damped` (k x n, or null): output W F, as rows for x.
-  /// Returns true if the level is damped.
+  /// Add a level of k rows, which are already weighted, with their sizes. `yields`: true if the level may have errors and therefore may be damped.
+  /// `damped` (k x n, or null) receives W F as rows for x. Returns true if the level is damped.
   SARRUS_NOINLINE bool add(const T* A, const T* b, const T* sizes, int k, bool yields, T* damped = nullptr) {
     if (n == 0 || k == 0) return false;
     const Arena::Scope scope(arena);
     const int first = directions;
     T *L = arena.template take<T>(k * k), *r = arena.template take<T>(k), *rest = arena.template take<T>(n);
-    bool exact = true;  // true if the level is triangular in all lanes
+    bool exact = true;  // true if the matrix of the level is triangular in all lanes
     for (int i = 0; i < k; ++i) {
       const T* row = A + i * n;
       const T least = square(sizes[i] * tolerance<T>(dependent, dependent_in_single));
@@ -179,7 +181,7 @@ template <class T> struct Cascade {
     if (exact && !small) {
       forward(L, r, k, m, c);
     } else {
-      // column-major, with memory for the rows of damping
+      // column-major, with memory for the additional rows of damping
       T *columns = arena.template take<T>(2 * k * m), *right = arena.template take<T>(2 * k);
       if (small) damps = damp(L, sizes, k, m, first, columns, right, damped);
       const int rows = damps ? 2 * k : k;
@@ -192,7 +194,8 @@ template <class T> struct Cascade {
     return damps;
   }
 
-  /// Add directions until there are n: repeatedly the unit vector with the largest free component. For a single state, because it compares values.
+  /// Add directions until there are n: each time, the component of a unit vector that is perpendicular to all directions, for the unit vector with
+  /// the largest one. Only for a single state, because values determine branches.
   void add_all_directions() {
     const Arena::Scope scope(arena);
     T *left = arena.template take<T>(n), *along = arena.template take<T>(n);  // squared norms of the free components
@@ -220,7 +223,7 @@ template <class T> struct Cascade {
   /// Return true if K (the rows divided by their sizes) may have a singular value below `singular`. No singular value is below 1 / |K^-1|.
   bool may_be_singular(const T* L, const T* sizes, int k, int m, bool triangular) {
     const Arena::Scope scope(arena);
-    T* R = arena.template take<T>(m * m);  // upper triangular, column-major: of K^T, or of K = Q R
+    T* R = arena.template take<T>(m * m);  // upper triangular, column-major: the factor R of K^T, or of K = Q R
     if (triangular) {
       for (int i = 0; i < m; ++i) {
         const T inverse = inverse_or_none(sizes[i]);
@@ -231,7 +234,7 @@ template <class T> struct Cascade {
       divided(L, sizes, k, m, columns);
       orthonormal_columns(columns, k, m, R);
     }
-    // the inverse, column by column; a direction that is missing in some lane is zero
+    // compute the inverse column by column; columns of directions that are missing in a lane are zero there
     T norm = T(0.0), *y = arena.template take<T>(m), *inverse = arena.template take<T>(m);
     for (int i = 0; i < m; ++i) inverse[i] = inverse_or_none(R[i * m + i]);
     for (int j = 0; j < m; ++j) {

@@ -1,14 +1,15 @@
 // Contact of a body with fixed surroundings: the contact point does not accelerate, and its force is within a friction cone.
 //
-// A contact requires J a = -J' v - damping J v. Problem: if several points of one rigid body each required this, their centripetal accelerations w x
-// (w x r) would be no motion of a rigid body. Therefore the requirement applies to one point c of the body, the mean of the contacts,
+// A contact requires J a = -J' v - damping J v. Problem: if several points of one rigid body had to satisfy this, they could not, because the
+// rotating body has centripetal accelerations w x (w x r). Therefore the condition applies to one point c of the body, the mean of the contact
+// points,
 //
 //   a_c = -damping v_c      w' = -damping w      at each point p: J a = -J' v - damping J v + w x (w x (p - c))
 //
 // which is equivalent for a single contact, and for points at rest. For a sphere, p is its centre, and its lowest point is at rest: it rolls.
 //
-// A contact can be inactive, by a function of time or at a distance from its plane. It then has no requirement and no force: its rows and columns are
-// zero, so that lanes may differ.
+// A contact can be inactive, by a function of time or at a distance from its plane. An inactive contact has no condition and no force: its rows and
+// columns are zero, so that lanes may differ.
 #pragma once
 
 #include "tasks/task.hpp"
@@ -16,15 +17,17 @@
 namespace sarrus {
 
 struct TaskContact {
-  TaskFrame frame;  // its z axis is the normal, away from the surroundings,
-  std::optional<Mat3<double>> world_axes;  // unless these axes are given, which do not rotate with the link
-  int rows;  // 1: normal force; 3: force at a point; 4: that, and the moment about the normal; 6: on a rectangle about the frame's origin
+  TaskFrame frame;  // its z axis is the normal of the contact, away from the surroundings
+  std::optional<Mat3<double>> world_axes;  // if set, these axes replace those of the frame; they do not rotate with the link
+  // 1: normal force; 3: force at a point; 4: force at a point and moment about the normal; 6: force and moment on a rectangle about the frame's
+  // origin
+  int rows;
   double friction, torsion, half_x, half_y;  // torsion: largest moment about the normal per normal force [m]
   double damping;  // damping of a residual velocity [1/s]
   std::vector<int> together;  // contacts on the same rigid body, including itself; empty for a single contact
-  std::optional<Law> stands;  // active while this function is positive; none: always
-  double radius = 0.0, offset = 0.0,
-         within = HUGE_VAL;  // of a sphere: its plane is normal . x = offset; it is active within this distance
+  std::optional<Law> stands;  // the contact is active while this function is positive; none: always active
+  // for a sphere: its plane is normal . x = offset, and the contact is active if the distance of the sphere from the plane is at most `within`
+  double radius = 0.0, offset = 0.0, within = HUGE_VAL;
 
   template <class F> void fields(F field) {
     field("frame", frame), field("world_axes", world_axes), field("rows", rows), field("friction", friction);
@@ -57,7 +60,8 @@ struct TaskContact {
     return select(above < T(offset + radius + within), on, T(0.0));
   }
 
-  /// Evaluate the contact's forces and moments in world axes at its point: J (rows x nv), and the J a that it requires. `all`: all contacts.
+  /// Compute the directions J (rows x nv) of the contact's forces and moments, in world axes at its point, and the J a that the contact requires.
+  /// `all`: all contacts.
   template <class T> void evaluate(const TaskState<T>& s, const std::vector<TaskContact>& all, T* J, T* right) const {
     const LinkMotion<T> m = frame_motion(s, frame);
     const Mat3<T> E = axes(m.X);
@@ -92,7 +96,7 @@ struct TaskContact {
     return sum * inverse_or_none(count);
   }
 
-  /// Call bound(component, ratio, sign) for each side of the cone, 0 <= ratio f_n - sign f_component. Component -1 is the normal force.
+  /// Call bound(component, ratio, sign) for each side of the friction cone, 0 <= ratio f_n - sign f_component. Component -1: the side is 0 <= f_n.
   template <class Bound> void each_side(Bound bound) const {
     bound(-1, 1.0, 0.0);
     const double edge = friction / std::sqrt(2.0), ratio[6] = {edge, edge, 0.0, half_y, half_x, torsion};

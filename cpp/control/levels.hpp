@@ -1,8 +1,8 @@
 // Rows A xi = b of all levels, in scaled unknowns x = scale xi: contacts and hard tasks, then priorities, then least effort.
 //
-// Unknowns are scaled so that each moves the mechanism by a unit of energy, and rows by their response to units of energy. So the detection of
-// singular positions depends on motions, not on the lightest joints. No scale is below that of the mechanism as one rigid body (tasks/task.hpp), so
-// that a motor or a row without effect is detected.
+// Unknowns are scaled so that a unit of each gives the mechanism a unit of energy. Rows are scaled by their response to these units. Therefore the
+// detection of singular positions depends on the motion of the mechanism, not on its lightest joints. No scale is below that of the mechanism as one
+// rigid body (tasks/task.hpp), so that a motor or a row without effect is detected.
 #pragma once
 
 #include "limited.hpp"
@@ -13,8 +13,8 @@ namespace sarrus {
 
 template <class T> class TaskLevels {
  public:
-  T *A, *b, *size;  // rows x n, rows, rows: weighted, as input of the cascade
-  T* terms;  // squared norm of the terms whose difference is b, relative to the row's size
+  T *A, *b, *size;  // A (rows x n), b (rows), sizes (rows): weighted, as input of the cascade
+  T* terms;  // squared norm of the terms whose difference is b, divided by the square of the row's size
   int* level;  // (levels + 3) first row of each level
   int row = 0, tasks_from = 0;  // number of rows; first row of tasks
   T* error;  // errors of the tasks' rows: target minus actual value; for forces, the target
@@ -44,7 +44,7 @@ template <class T> class TaskLevels {
     rest_length = weighed_square(u.a, respond.inertia, nv);
   }
 
-  /// Write the rows of all levels. Also solves hard rows, because the sizes of the other rows depend on them.
+  /// Write the rows of all levels. Also solve the hard rows, because the sizes of the other rows depend on the directions that remain.
   void write(const T* contact_right, const T* z) {
     level[0] = 0;
     for (int k = c.motors(), i = 0; k < n; k += c.contact[i++].rows)
@@ -71,7 +71,7 @@ template <class T> class TaskLevels {
     if (!cascade.full()) add(c.levels + 1, false);
   }
 
-  /// State of the cascade after each level; only for a single state with limits, else null.
+  /// State of the cascade after each level. Only for a single state with limits, otherwise null.
   CascadeMark* mark = nullptr;
 
   /// Return true if hard rows are violated: their squared relative residual exceeds the tolerance of a contradiction.
@@ -95,11 +95,11 @@ template <class T> class TaskLevels {
   const TaskResponses<T>& respond;
   const int n, nv;
   T *J, *right;  // rows of one task
-  T* reach;  // rows x n: response of the task's rows to units of energy
-  T* squares;  // its squared norm in the directions that contacts and hard rows leave free
+  T* reach;  // (rows x n) response of the task's rows to units of energy along each unknown
+  T* squares;  // squared norm of a row's response in the directions that contacts and hard rows leave free
   T* mobility;  // mobility of these rows
   T* x_after = nullptr;  // (levels x n) solutions after each level
-  T *length, rest_length;  // squared norms, weighted by inertia, of the accelerations by unknowns, and of a_0
+  T *length, rest_length;  // squared norms, in the metric of inertia, of the accelerations per unit of each unknown, and of a_0
 
   T* take(int count) { return s.arena.template take<T>(count); }
   static int row_count(const TaskControl& c) {
@@ -126,8 +126,9 @@ template <class T> class TaskLevels {
     keep_mark(0, false);
   }
 
-  /// Relax contacts that depend on one another or on loops: they then require the nearest feasible accelerations. The difference must be explained by
-  /// velocities, like the centripetal accelerations of a constraint; at rest, consistent contacts do not contradict one another.
+  /// Relax contacts whose rows depend on one another or on loops: their required accelerations are replaced by the nearest feasible ones. This is
+  /// valid only if velocities explain the difference, as the centripetal accelerations of a constraint do. At rest, consistent contacts do not
+  /// contradict one another.
   void yield_contacts() {
     T missed = T(0.0), moves = T(0.0), size_of_terms = T(0.0), fastest = T(0.0);
     double damping = 0.0;
@@ -144,13 +145,15 @@ template <class T> class TaskLevels {
       size_of_terms += terms[r] + scalar_product(along, along, n) * weight * squared_length;
       b[r] = at;
     }
-    constexpr double rates = 4.0;  // bound of velocity-product accelerations: twice the product, for two bodies
+    // upper bound of accelerations due to products of velocities: twice the product, because two bodies are involved
+    constexpr double rates = 4.0;
     const T explained =
         moves * square(T(rates) * sqrt(fastest) + T(damping)) + size_of_terms * T(square(tolerances::contradiction));
     contacts_contradict = select(missed > explained, T(1.0), T(0.0));
   }
 
-  /// Scale unknowns to units of energy. The members of a group, such as three components at a point, share one scale, so that axes have no effect.
+  /// Scale unknowns to units of energy. The members of a group, such as the three components of a force at a point, share one scale, so that the
+  /// result does not depend on the choice of axes.
   void set_scales() {
     for (int k = 0; k < c.motors(); k += c.motor[k].same)
       set_scale(k, c.motor[k].same, rigid_body.joint_mobility(s, c.motor[k].iv, c.motor[k].angular));
@@ -169,7 +172,7 @@ template <class T> class TaskLevels {
     for (int k = first; k < first + count; ++k) u.scale[k] = scale;
   }
 
-  /// Set the reach of rows to zero if their terms cancel, for example momentum about the centre of mass, which no motor changes.
+  /// Set the reach of rows to zero if their terms cancel. Example: momentum about the centre of mass, which no motor changes.
   void set_reach(const T* rows, int count) {
     for (int r = 0; r < count; ++r) {
       mobility[r] = weighed_square(rows + r * nv, respond.mobility, nv);
@@ -185,7 +188,7 @@ template <class T> class TaskLevels {
     }
   }
 
-  /// Write `count` rows J a = r, followed by `companions` without targets. weight: weights of the rows, null for one.
+  /// Write `count` rows J a = r, followed by `companions` rows without targets. weight: weights of the rows; null: all one.
   template <class Kind>
   void write_accelerations(const Kind& kind, int count, int companions, const T* rows, const T* r_wanted, const T* weight) {
     const int all = count + companions;

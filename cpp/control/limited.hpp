@@ -1,7 +1,7 @@
-// The cascade with limits: each level is solved as well as the limits and the levels before permit (Kanoun, Lamiraux and Wieber 2011; Escande,
-// Mansard and Wieber 2014). From a feasible point, a level reaches its optimum by active sets (Nocedal and Wright 2006, algorithm 16.3). This never
-// leaves the limits, so the optimum is reached even in tiny feasible sets. If no feasible point is known, a quadratic programme computes one. The
-// next level must not change A x, and has the same limits.
+// The cascade with limits: each level is solved in the least-squares sense within the limits and without changing the levels before (Kanoun, Lamiraux
+// and Wieber 2011; Escande, Mansard and Wieber 2014). From a feasible point, a level reaches its optimum by active sets (Nocedal and Wright 2006,
+// algorithm 16.3). All iterates are within the limits, so the optimum is reached even in tiny feasible sets. If no feasible point is known, a
+// quadratic programme computes one. The next level must not change A x, and has the same limits.
 //
 // Every row is compared with its size, and every limit with the norm of its terms, so that units have no effect.
 #pragma once
@@ -22,9 +22,9 @@ struct CascadeMark {
   const double* x;
 };
 
-/// Weighted rows of all levels, and rows of the limits.
+/// Weighted rows of all levels, and the rows of the limits.
 struct LimitedRows {
-  int n, levels;  // unknowns; levels, including hard rows (first) and least effort (last)
+  int n, levels;  // number of unknowns; number of levels, of which the first are the hard rows and the last the least effort
   const int* level;  // (levels + 1) first row of each level
   const double *A, *b, *size;  // rows x n; sizes as in cascade.hpp
   int limits;
@@ -33,8 +33,9 @@ struct LimitedRows {
   const double* terms;  // norm of the terms of each limit
   const bool* soft;  // true for limits of motion, which are relaxed before hard rows
   const double* q = nullptr;  // directions of the cascade without limits,
-  const CascadeMark* mark = nullptr;  // and its state after each level; null: unknown
-  const int* first = nullptr;  // (limits + 1) offset into `column` of each limit's nonzero columns; dense rows have none listed
+  const CascadeMark* mark = nullptr;  // state of the cascade after each level; null: unknown
+  // (limits + 1) offset into `column`, which lists the nonzero columns of each limit; nothing is listed for dense rows
+  const int* first = nullptr;
   const int* column = nullptr;
   const double* length = nullptr;  // norm of each limit's row
 
@@ -62,7 +63,7 @@ struct LimitedRows {
   static constexpr int few = 2;
 };
 
-/// Active limits: -1 or 1 if at the lower or upper bound; -3 or 3 if that bound had to be relaxed.
+/// Active limits: -1 or 1 if x is at the lower or upper bound; -3 or 3 if that bound had to be relaxed.
 struct LimitedReport {
   signed char* active;
   bool misses_hard = false;  // true if hard rows are violated
@@ -72,20 +73,22 @@ namespace limited {
 
 inline double square(double x) { return x * x; }
 
-constexpr double rounding = 1e-9;  // relative to the norm of a limit's terms
-constexpr double immobile = 1e-9;  // free fraction of a limit's row below which it cannot move
-constexpr double near_end = 100.0;  // multiple of the rounding within which a limit is active
+constexpr double rounding = 1e-9;  // rounding error, relative to the norm of a limit's terms
+// fraction of a limit's row in the free directions below which no free motion changes the limit's value
+constexpr double immobile = 1e-9;
+constexpr double near_end = 100.0;  // x is at a limit if its distance is below this multiple of the rounding
 constexpr double converged = 1e-12;  // relative improvement below which a level has reached its optimum
 
-/// Bounds of the limits. If limits contradict one another, first the limits of motion are relaxed, then hard rows.
+/// Bounds of the limits. If limits contradict one another, the limits of motion are relaxed first, then hard rows.
 struct Ends {
   double *lower, *upper;
   bool relaxed = false;  // limits of motion were relaxed
-  bool softens = false;  // hard rows are solved as the highest priority
-  bool pins_motion = true;  // limits of motion with lower = upper are equations
+  bool softens = false;  // true: hard rows are solved as a level of the highest priority instead of as equations
+  bool pins_motion = true;  // true: limits of motion with lower = upper are equations
 };
 
-/// Position of x along a limit. side_of: 1 or -1 if x exceeds the upper or lower bound by more than `margin` times rounding; else 0.
+/// Value of x along a limit, with the rounding errors of the bounds. side_of: 1 if x exceeds the upper bound by more than `margin` times rounding, -1
+/// for the lower bound, else 0.
 struct Place {
   double at, low, high;  // low, high: rounding errors of the bounds
 
@@ -94,7 +97,7 @@ struct Place {
   }
 };
 inline Place place(const LimitedRows& p, const Ends& s, int i, const double* x) {
-  constexpr double noise = 1e-4;  // relative to `rounding`: error of x per norm of x
+  constexpr double noise = 1e-4;  // rounding error of x per norm of x, relative to `rounding`
   const double* row = p.C + i * p.n;
   double size = p.terms[i] + noise * p.length[i] * std::sqrt(scalar_product(x, x, p.n));
   for (int k = 0; k < p.n; ++k) size += std::abs(row[k] * x[k]);
@@ -120,7 +123,7 @@ inline bool within(const LimitedRows& p, const Ends& s, const double* x, bool al
   return true;
 }
 
-/// Move violated bounds of motion limits to x, and mark them in `active`.
+/// Relax motion limits that x violates: move their bound to x, and mark it in `active`.
 inline void relax(const LimitedRows& p, const double* x, Ends& s, signed char* active) {
   for (int i = 0; i < p.limits; ++i) {
     const Place position = place(p, s, i, x);
@@ -132,12 +135,13 @@ inline void relax(const LimitedRows& p, const double* x, Ends& s, signed char* a
   }
 }
 
-/// Free space x = x_0 + N^T y, and the limits in it, low <= C y <= high, each divided by its norm in x.
+/// Free space x = x_0 + N^T y, in which the levels before do not change, and the limits in it: low <= C y <= high, each divided by the norm of its
+/// row for x.
 struct FreeSpace {
   int d;
   const double* N;  // d x n
   double *C, *low, *high;  // limits x d
-  double* ratio;  // free fraction of each limit's row; 0: it cannot move
+  double* ratio;  // fraction of each limit's row in the free space; 0: no motion in this space changes its value
 
   FreeSpace(Arena& arena, const LimitedRows& p, const double* directions, int count)
       : d(count),
@@ -154,7 +158,7 @@ struct FreeSpace {
     }
   }
 
-  /// Set the bounds of the limits relative to x. If x is at a bound, rounding must not make it infeasible.
+  /// Set the bounds of the limits relative to x. If x is at a bound up to rounding, the bound is moved to x, so that x remains feasible.
   void set_ends(const LimitedRows& p, const Ends& s, const double* x, bool inside) {
     for (int i = 0; i < p.limits; ++i) {
       const double at = p.along(i, x), inverse = p.length[i] > 0.0 ? 1.0 / p.length[i] : 0.0;
@@ -169,7 +173,7 @@ struct FreeSpace {
   }
 };
 
-/// Working set: active limits, with the side 1 at the upper bound, -1 at the lower one.
+/// Working set of the active-set method: the active limits, each with its side, 1 for the upper bound and -1 for the lower one.
 struct WorkingSet {
   int* limit;
   signed char* side;
@@ -182,7 +186,7 @@ struct WorkingSet {
   }
 };
 
-/// Compute the feasible y nearest to `goal` (d) by the quadratic programme; `all`: also for limits of motion. Returns true if there is one.
+/// Compute the feasible y nearest to `goal` (d) by the quadratic programme. `all`: include the limits of motion. Returns true if a feasible y exists.
 inline bool nearest_feasible(QuadraticProgramme solve, Arena& arena, const LimitedRows& p, const FreeSpace& f, const double* goal,
                              bool all, WorkingSet& w, double* y) {
   const Arena::Scope scope(arena);
@@ -222,7 +226,8 @@ inline bool nearest_feasible(QuadraticProgramme solve, Arena& arena, const Limit
   return true;
 }
 
-/// Project onto the limits of `w`, by adding directions to `space` for limits after those already in it. Removes dependent limits from w.
+/// Project onto the limits of `w`: for each limit that is not in `space` yet, add a direction to `space`. Limits that depend on earlier ones are
+/// removed from w.
 inline void project_onto(const FreeSpace& f, WorkingSet& w, Cascade<double>& space) {
   for (int k = space.directions; k < w.count;) {
     const int i = w.limit[k], before = space.directions;
@@ -236,7 +241,7 @@ inline void project_onto(const FreeSpace& f, WorkingSet& w, Cascade<double>& spa
   }
 }
 
-/// Move y from a feasible point to the minimum of |B y - e| (B: m x d) within the limits, by active sets. Returns true if that converged.
+/// Move y from a feasible point to the minimum of |B y - e| (B: m x d) within the limits, by active sets. Returns true if the method converged.
 inline bool minimise(Arena& arena, const LimitedRows& p, const FreeSpace& f, const double* B, const double* e, int m,
                      WorkingSet& w, double* y) {
   const Arena::Scope scope(arena);
@@ -249,7 +254,7 @@ inline bool minimise(Arena& arena, const LimitedRows& p, const FreeSpace& f, con
     for (int j = 0; j < d; ++j) terms += B[i * d + j] * y[j] * B[i * d + j] * y[j];
   }
   Cascade<double> space(arena, d, m + d);
-  // limits that depend on active ones: a step along the active limits moves along these only by rounding
+  // mark limits that depend on active ones: along a step on the active limits, their values change by rounding only
   bool* depends = arena.take<bool>(p.limits);
   std::fill(depends, depends + p.limits, false);
   const auto active = [&](int i) { return std::find(w.limit, w.limit + w.count, i) != w.limit + w.count; };
@@ -285,7 +290,7 @@ inline bool minimise(Arena& arena, const LimitedRows& p, const FreeSpace& f, con
       w.add(added = next, side);
       continue;
     }
-    // this is the optimum of the working set: search for a limit whose multiplier has the wrong sign
+    // this is the optimum for the working set: search for an active limit whose multiplier has the wrong sign
     double size = 0.0, worst = 0.0;
     std::fill(slope, slope + d, 0.0);
     for (int i = 0; i < m; ++i) {
@@ -314,13 +319,15 @@ inline bool minimise(Arena& arena, const LimitedRows& p, const FreeSpace& f, con
   return false;
 }
 
-/// Move x (n) to a feasible point, near `goal` if possible, by the programme; `all`: also for limits of motion. Returns true if there is one.
+/// Move x (n) to a feasible point, near `goal` if possible, by the quadratic programme. `all`: include the limits of motion. Returns true if a
+/// feasible point exists.
 inline bool make_feasible(QuadraticProgramme solve, Arena& arena, const LimitedRows& p, const Ends& s, const FreeSpace& f,
                           const double* goal, bool all, WorkingSet& w, double* x) {
   const Arena::Scope scope(arena);
   Cascade<double> space(arena, f.d, f.d);
   double *y = arena.take<double>(f.d), *toward = arena.take<double>(f.d), *moved = arena.take<double>(p.n);
-  for (const double factor : {1.0, 0.0}) {  // if the goal is too far away for the programme, use the current point
+  // if the goal is so far away that the programme fails, use the current point as the goal
+  for (const double factor : {1.0, 0.0}) {
     for (int j = 0; j < f.d; ++j)
       toward[j] = factor * (scalar_product(f.N + j * p.n, goal, p.n) - scalar_product(f.N + j * p.n, x, p.n));
     if (!nearest_feasible(solve, arena, p, f, toward, all, w, y)) continue;
@@ -338,9 +345,10 @@ inline bool make_feasible(QuadraticProgramme solve, Arena& arena, const LimitedR
   return false;
 }
 
-/// Move x, which is within all other limits, as near as possible to the limits of motion: by least squares, each in units of energy.
+/// Move x, which satisfies all other limits, as near as possible to the limits of motion: by least squares, in which each violation is in units of
+/// energy.
 inline bool approach_motion_limits(Arena& arena, const LimitedRows& p, const Ends& s, FreeSpace& f, WorkingSet& w, double* x) {
-  constexpr int rounds = 5;  // after each round, limits that were reached become active
+  constexpr int rounds = 5;  // after each round, limits that x has reached become active
   for (int round = 0; round < rounds; ++round) {
     const Arena::Scope scope(arena);
     double *B = arena.take<double>(p.limits * f.d), *e = arena.take<double>(p.limits), *y = arena.take<double>(f.d);
@@ -365,7 +373,7 @@ inline bool approach_motion_limits(Arena& arena, const LimitedRows& p, const End
   return true;
 }
 
-constexpr int again = 100;  // result: repeat with hard rows as the highest priority
+constexpr int again = 100;  // returned if the cascade must be repeated with hard rows as the highest priority
 
 inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p, Ends& s, double* x, double& damping,
                    LimitedReport& report) {
@@ -378,7 +386,7 @@ inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p,
   WorkingSet w = {arena.take<int>(p.limits + n + 1), arena.take<signed char>(p.limits + n + 1)};
   std::copy(cascade.x, cascade.x + n, x);
   bool inside = within(p, s, x);  // true after the first level
-  bool same = p.mark && !s.softens;  // true if the levels so far equal those of the cascade without limits
+  bool same = p.mark && !s.softens;  // true if the solution of all levels so far equals that of the cascade without limits
   const auto pin = [&] {  // limits with lower = upper are equations
     const int before = cascade.directions;
     for (int i = 0; i < p.limits; ++i) {
@@ -409,7 +417,7 @@ inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p,
     } else {
       damped = cascade.add(A, b, size, k, l > 0 && l < p.levels - 1, F);
     }
-    if (l == 0 && !s.softens) {  // hard rows are satisfied first, regardless of the limits
+    if (l == 0 && !s.softens) {  // first satisfy hard rows, ignoring the limits
       pin();
       continue;
     }
@@ -436,12 +444,12 @@ inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p,
         relax(p, start, s, report.active);
       }
       f.set_ends(p, s, start, inside = true);
-    } else {  // the working set of the level before, as far as its limits are still active
+    } else {  // begin with the working set of the level before, without limits that are no longer active
       for (int j = w.count - 1; j >= 0; --j)
         if (f.ratio[w.limit[j]] == 0.0 || place(p, s, w.limit[j], start).side_of(s, w.limit[j], -near_end) != w.side[j])
           w.drop(j);
     }
-    // rows of the level in the free space: [A; F] N^T = Q B with B = [R 0], because they depend only on the first m directions
+    // rows of the level in the free space: [A; F] N^T = Q B with B = [R 0], because the rows depend only on the first m directions
     const int rows = damped ? 2 * k : k;
     double *column = arena.take<double>(rows * m), *R = arena.take<double>(m * m), *off = arena.take<double>(rows),
            *B = arena.take<double>(m * f.d), *e = arena.take<double>(m);
@@ -474,8 +482,8 @@ inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p,
 
 }  // namespace limited
 
-/// Solve the cascade within the limits. Returns 1; or 0 if limits and hard rows contradict one another, as reported. Then x approaches the limits of
-/// motion by least squares, and if that does not suffice, hard rows too. Below 0: no solution.
+/// Solve the cascade within the limits. Returns 1; or 0 if limits and hard rows contradict one another. In that event x approaches the limits of
+/// motion by least squares; if the contradiction remains, x also violates hard rows. A value below 0: no solution.
 inline int solve_limited(QuadraticProgramme solve, Arena& arena, const LimitedRows& p, double* x, double& damping,
                          LimitedReport& report) {
   const Arena::Scope scope(arena);
@@ -487,7 +495,7 @@ inline int solve_limited(QuadraticProgramme solve, Arena& arena, const LimitedRo
     if (!s.softens) std::copy(p.lower, p.lower + p.limits, s.lower), std::copy(p.upper, p.upper + p.limits, s.upper);
     std::fill(report.active, report.active + p.limits, static_cast<signed char>(0));
     flag = limited::attempt(solve, arena, p, s, x, damping, report);
-    if (flag != 1 && pinned && s.pins_motion) {  // relax contradictory limits, also those with lower = upper
+    if (flag != 1 && pinned && s.pins_motion) {  // relax limits that contradict one another, including those with lower = upper
       s.pins_motion = s.relaxed = s.softens = report.misses_hard = false;
       flag = limited::again;
     }

@@ -6,7 +6,7 @@
 
 namespace sarrus {
 
-/// Rows of limits; terms: norm of the terms whose difference is the bound.
+/// Rows of limits. terms: for each row, the norm of the terms whose difference is the bound.
 template <class T> struct LimitRows {
   int n;
   T *C, *lower, *upper, *terms;
@@ -18,11 +18,11 @@ template <class T> struct LimitRows {
   }
 };
 
-/// Add the limits of an effort: between its bounds, and |effort velocity| <= power.
+/// Add the limits of an effort: its lower and upper bound, and |effort velocity| <= power.
 template <class T>
 void effort_limit(const TaskState<T>& s, const TaskUnknowns<T>& u, const TaskMotor& motor, int k, LimitRows<T>& out) {
   const T rate = abs(motor.iv < u.nv ? s.v[motor.iv] : s.loop.v[motor.iv - u.nv]);
-  // rounded towards zero, so that the product with the rate never exceeds the power; there is no limit of power at rest
+  // the bound is rounded towards zero, so that the product with the velocity never exceeds the power; at rest the power sets no limit
   T most = T(far_limit);
   if (motor.power < far_limit) {
     const auto counts = rate > T(motor.power * 1e-250);
@@ -33,8 +33,9 @@ void effort_limit(const TaskState<T>& s, const TaskUnknowns<T>& u, const TaskMot
   for (int i = 0; i < u.n; ++i) row[i] = T(i == k ? 1.0 : 0.0) * u.scale[i];
 }
 
-/// Add a limit of the acceleration. Within one horizon t, the speed must not exceed its limit, nor the speed u from which braking with b, one horizon
-/// later, stops within the remaining room: u t + u^2 / 2b = room. u decreases by b u / (u + b t) per second, with a slope of at most 1 / t.
+/// Add a limit of the acceleration. After one horizon t, the speed must not exceed its limit. It must also not exceed the speed u from which braking
+/// with b, begun one horizon later, stops within the remaining room: u t + u^2 / 2b = room. u decreases by b u / (u + b t) per second, with a slope
+/// of at most 1 / t.
 template <class T>
 void motion_limit(const TaskState<T>& s, const TaskUnknowns<T>& u, const MotionLimit& limit, double horizon, LimitRows<T>& out) {
   const auto joint = limit.coordinate.motion(s);
@@ -70,7 +71,7 @@ template <class T> void cone(const TaskUnknowns<T>& u, const TaskContact& contac
   });
 }
 
-/// Return all limits, in the order of the report.
+/// Return all limits, in the order in which they are reported.
 template <class T> LimitRows<T> limit_rows(const TaskState<T>& s, const TaskControl& c, const TaskUnknowns<T>& u) {
   const int count = c.limits();
   const auto take = [&](int size) { return s.arena.template take<T>(size); };

@@ -1,8 +1,8 @@
-// Responses to generalised forces: accelerations, and multipliers of loops. From the saddle equation or, for a tree, from its mass matrix.
-//
-//   M a + h = force + J^T lambda, J a = gamma
-//
-// Responses are corrected near singular positions of loops. The resulting acceleration is compared with the loops, as in forward dynamics.
+// Responses to generalised forces:
+// accelerations and loop multipliers.
+// They are computed from the saddle
+// equation or, for a tree, from its mass
+// matrix.
 #pragma once
 
 #include <optional>
@@ -14,18 +14,18 @@
 
 namespace sarrus {
 
-/// Accelerations and multipliers caused by forces, from the saddle equation or, for a tree, from its mass matrix.
+/// Accelerations and multipliers due to forces, computed from the saddle equation or, for a tree, from its mass matrix.
 template <class T> struct TaskResponses {
-  /// Relative change of a solution by one more correction above which it has too few digits: the position is singular.
+  /// A solution that one more correction would change by more than this relative value has too few digits: the position is singular.
   static constexpr double singular_correction = 1e-7;
 
   const Tree& tree;
   Arena& arena;
   T* b;  // -h, then gamma
-  const T* L = nullptr;  // factor of the mass matrix of a tree; null: with loops
+  const T* L = nullptr;  // factor of the mass matrix of a tree; null if there are loops
   const T* mobility;  // 1/M_ii
   T* inertia;  // M_ii
-  const bool checks;  // true if the precision of responses is estimated even if loads of loops are small
+  const bool checks;  // true: estimate the precision of responses even if the loads of loops are small
   std::optional<LoopEquation<T>> e{};
   Factor<T> factor{};
   T correction = T(0.0);  // largest relative change of a response by one more correction
@@ -66,8 +66,8 @@ template <class T> struct TaskResponses {
     if (checks || strained(force, lambda)) estimate_correction(right, solution);
   }
 
-  /// Compute responses to `count` generalised forces. Corrects them if loads of loops are far larger than the applied forces, because the
-  /// regularisation of the saddle equation is noticeable then. Accelerations of immobile joints, which are rounding, become zero.
+  /// Compute responses to `count` generalised forces. If the loads of loops are far larger than the applied forces, the regularisation of the saddle
+  /// equation becomes noticeable, and corrections remove its effect. Accelerations of immobile joints, which are rounding, become zero.
   void answers(const T* forces, int count, T* a, T* lambda) {
     each(forces, count, a, lambda);
     if (L) return;
@@ -83,7 +83,7 @@ template <class T> struct TaskResponses {
     }
   }
 
-  /// Return the residual J a - gamma, relative to the applied forces and those of the unknowns x along B (count x nv).
+  /// Return the residual J a - gamma, relative to the forces: the applied ones, and those of the unknowns x along B (count x nv).
   T residual_ratio(const T* a, const T* B, const T* x, int count) {
     if (L) return T(0.0);
     const Arena::Scope scope(arena);
@@ -97,7 +97,7 @@ template <class T> struct TaskResponses {
     return select(terms < T(1e300), sqrt(error * inverse_or_none(terms)), T(0.0));
   }
 
-  /// Compute responses to `count` generalised forces one after another; several at once if one state's factor serves all.
+  /// Compute responses to `count` generalised forces: one after another, or several at once in lanes if the factor of a single state serves all.
   SARRUS_NOINLINE void each(const T* forces, int count, T* a, T* lambda) {
     int k = 0;
     if constexpr (std::is_same_v<T, double>) {
@@ -109,9 +109,9 @@ template <class T> struct TaskResponses {
   }
 
  private:
-  /// Return true in recordings for single precision, in which the regularisation is noticeable everywhere.
+  /// Return true when code for single precision is recorded, because the regularisation is noticeable at every state then.
   static bool coarse() { return any(tolerance<T>(0.0, 1.0) > T(0.0)); }
-  /// Return true if loads of loops are far larger than the applied forces, as near singular positions.
+  /// Return true if the loads of loops are far larger than the applied forces, which happens near singular positions.
   bool strained(const T* force, const T* lambda) const {
     constexpr double strong = 30.0;
     const T carried = weighed_square(lambda, e->scale, tree.loops.rows);
@@ -134,7 +134,7 @@ template <class T> struct TaskResponses {
     correction = select(share > correction, share, correction);
   }
 
-  /// Return the entry x of right-hand side l: its lane l, or x itself if it is no packet.
+  /// Return the entry x for right-hand side l: lane l of x, or x itself if it is no packet.
   template <class P> static T at(const P& x, int l) {
     if constexpr (std::is_same_v<P, T>)
       return x;

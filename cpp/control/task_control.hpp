@@ -11,7 +11,7 @@
 
 namespace sarrus {
 
-/// True for scalars whose values may determine branches, as limits require; false for scalars that record operations.
+/// True for scalars whose values may determine branches, which limits require; false for scalars that record operations.
 template <class T> constexpr bool has_lanes = std::is_same_v<T, double> || width_of<T> > 1;
 
 template <class T> struct TaskController {
@@ -19,7 +19,8 @@ template <class T> struct TaskController {
   Arena& arena;
   const TaskControl& c;
   const TaskReport<T>& report;
-  const bool checks;  // true: check the precision of the result, and if the state is on the loops (not in simulations)
+  // true: check the precision of the result, and that the state is on the loops (simulations do not need this)
+  const bool checks;
 
   T* take(int count) const { return arena.template take<T>(count); }
 
@@ -33,7 +34,7 @@ template <class T> struct TaskController {
     read_loop_joints(tree, arena, state, around.loop_q, s.loop);
   }
 
-  /// Compute accelerations and multipliers for each unknown. contact_right: the J a that contacts require.
+  /// Compute the accelerations and multipliers due to each unknown. contact_right: the J a that contacts require.
   TaskUnknowns<T> unknowns(const TaskState<T>& s, TaskResponses<T>& respond, T* contact_right) const {
     const int nv = tree.nv, n = c.unknowns(), rows = tree.loops.rows;
     TaskUnknowns<T> u = {n, nv, rows, take(n * nv), take(n * nv), take(n * rows), take(nv), take(rows), take(n)};
@@ -55,7 +56,7 @@ template <class T> struct TaskController {
     return u;
   }
 
-  /// Replace the cascade's solution by one within the limits, in each lane in which it exceeds them.
+  /// In each lane whose solution exceeds limits, replace the cascade's solution by one within the limits.
   SARRUS_NOINLINE void keep_limits(const TaskLevels<T>& levels, const LimitRows<T>& limit, T* x, T& damping, T& status) const {
     const int n = limit.n, limits = limit.row, rows = levels.row, motors = c.motors();
     const auto numbers = [&](int count) { return arena.template take<double>(count); };
@@ -87,7 +88,7 @@ template <class T> struct TaskController {
     }
   }
 
-  /// Compute multipliers of constraints, including those due to forces of other elements, which the controller measures.
+  /// Compute multipliers of constraints. They include those due to forces of other elements, because the controller measures them.
   void multipliers(const TaskState<T>& s, TaskResponses<T>& respond, const TaskUnknowns<T>& u, const T* x, const T* other_forces,
                    T* lambda) const {
     const int nv = u.nv, rows = u.rows;
@@ -102,7 +103,8 @@ template <class T> struct TaskController {
     for (int r = 0; r < rows; ++r) lambda[r] += added[r];
   }
 
-  /// Compute errors of forces: subtract actual forces from `error`, which contains their targets. lambda: null if not needed.
+  /// Compute errors of forces: subtract the actual forces from `error`, which contains their targets on entry. lambda: multipliers; null if no task
+  /// needs them.
   void force_errors(const T* x, const T* lambda, T* error, T* z_dot) const {
     for (const Task& task : c.task) {
       std::visit(
@@ -166,7 +168,7 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
   T* a = report.a ? report.a : take(nv);
   std::copy(u.a, u.a + nv, a);
   for (int k = 0; k < n; ++k) subtract_scaled(a, u.A + k * nv, -x[k], nv);
-  // compare with the loops as in forward dynamics, and check the number of correct digits; a failure ends a simulation
+  // check the violation of the loops as in forward dynamics, and the number of correct digits; a failure ends a simulation
   const auto sound = status < T(0.5);
   const T singular = T(controller.checks ? no_answer : inconsistent_constraints);
   const T contradiction = tolerance<T>(tolerances::contradiction, tolerances::contradiction_in_single);

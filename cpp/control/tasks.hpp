@@ -16,7 +16,7 @@ namespace sarrus {
 
 struct Task {
   AnyTask kind;
-  int level;  // 0: hard task; from 1 on: priorities, the highest first
+  int level;  // 0: hard task; 1 and more: priority, of which 1 is the highest
   RowNumbers weight;
   template <class F> void fields(F field) { field("level", level), field("weight", weight); }
 
@@ -36,12 +36,12 @@ struct Task {
   }
 };
 
-constexpr double far_limit = 1e300;  // no limit; finite, because kernels assume finite values
+constexpr double far_limit = 1e300;  // bound that means no limit; it is finite, because kernels assume finite values
 
 struct TaskMotor {
-  int iv;  // index of the velocity that it drives; loop joints follow the tree
+  int iv;  // index of the velocity that the motor drives; loop joints follow the tree
   bool angular;  // true for a rotation
-  int same;  // number of consecutive motors from this one on with the same joint and unit, which share one scale
+  int same;  // number of consecutive motors, beginning with this one, that have the same joint and unit, and therefore share one scale
   double weight;  // weight of its squared effort
   double lower, upper, power;  // limits
 
@@ -51,11 +51,11 @@ struct TaskMotor {
   }
 };
 
-/// Limits of a coordinate [rad or m], its velocity, and the braking deceleration.
+/// Limits of a coordinate [rad or m] and of its velocity, and the largest deceleration for braking.
 struct MotionLimit {
   TaskCoordinate coordinate;
   double lower, upper, velocity, braking;
-  double middle;  // angles without counted revolutions are those nearest to this value
+  double middle;  // if revolutions are not counted, the angle nearest to this value is used
 
   template <class F> void fields(F field) {
     field("coordinate", coordinate), field("lower", lower), field("upper", upper), field("velocity", velocity);
@@ -70,9 +70,9 @@ struct TaskControl {
   std::vector<MotionLimit> motion;
   double horizon = 0.01;  // [s] time in which a velocity may reach its limit
   bool limited = false;
-  double force_arm = 0.01;  // [m] a contact's force has the scale of its moment at this arm
+  double force_arm = 0.01;  // [m] the scale of a contact's force is that of its moment, divided by this arm
   int levels = 0;
-  int parameters = 0, call_numbers = 0, states = 0;  // numbers of parameters, values of the call, internal states
+  int parameters = 0, call_numbers = 0, states = 0;  // number of parameters, of arguments of the call, and of internal states
   bool drives_loop_joints = false;
   QuadraticProgramme solve = nullptr;
 
@@ -95,26 +95,26 @@ struct TaskControl {
   }
 };
 
-/// Outputs of a controller besides the efforts; a null pointer is not computed.
+/// Outputs of a controller in addition to the efforts; a null pointer: not computed.
 template <class T> struct TaskReport {
   T *x = nullptr, *a = nullptr, *tau = nullptr, *multipliers = nullptr,
-    *error = nullptr;  // error: of the rows of all tasks, without contacts
-  T* missed = nullptr;  // for the same rows: weighted residual of J a
+    *error = nullptr;  // error of each row of all tasks, without the rows of contacts
+  T* missed = nullptr;  // for the same rows: weighted difference between required and actual J a
   T* damping = nullptr;
   signed char* active = nullptr;  // for each limit: see limited.hpp
   int* conflict = nullptr;  // 1: limits of motion were relaxed; 2: hard rows were relaxed; 3: contacts contradict one another
 };
 
-/// Data of a state besides q and v; null: none. loop_q: coordinates of loop joints, if the caller counts revolutions; otherwise an angle is the one
-/// nearest to its target. springs: generalised force (nv) of springs with these angles, which are not part of the tree. pfaffian_values: rows from a
-/// function of the caller, with their c and gamma.
+/// Data of a state in addition to q and v; null: none. loop_q: coordinates of loop joints, if the caller counts revolutions; otherwise an angle is
+/// the one nearest to its target. springs: generalised force (nv) of springs along these angles, because the tree does not contain these springs.
+/// pfaffian_values: rows from a function of the caller, with their c and gamma.
 template <class T> struct Surroundings {
   const T *loop_q = nullptr, *springs = nullptr, *pfaffian_values = nullptr;
 };
 
-/// Add the efforts of motors to `motor` (all joints). z, z_dot: internal states of multiplier tasks, and their rates. `call`: values of the call.
-/// `other_forces` (or null): forces of other elements on the joints, and on loop joints if the controller reads them. They are no input of the
-/// control law, but change the measured multipliers. Returns the status.
+/// Add the efforts of motors to `motor` (all joints). z, z_dot: internal states of multiplier tasks, and their rates. `call`: arguments of the call.
+/// `other_forces` (or null): forces of other elements on the joints, and on loop joints if the controller reads them. The control law does not use
+/// them, but they change the multipliers that the controller measures. Returns the status.
 template <class T>
 T task_control(const Tree& tree, Arena& arena, const TaskControl& c, const T* parameter, const T* call, const T& time, const T* q,
                const T* v, const T* z, const T* other_forces, T* motor, T* z_dot, const Surroundings<T>& around = {},

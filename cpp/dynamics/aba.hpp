@@ -3,7 +3,8 @@
 //
 //   reads   q (nq), v, tau (nv), wrenches     writes  a (nv)
 //   work    per body, in its own frame: articulated inertia and bias force of its subtree, and the results of its joint
-//   cost    O(bodies); other forces in the same configuration cost a quarter of that. If a subtree has no inertia along a joint, the result is
+//   cost    O(bodies); accelerations under other forces in the same configuration cost a quarter of that. If a subtree has no inertia along a joint,
+//   the result is
 //           not finite, and the caller reports the error
 #pragma once
 
@@ -15,7 +16,7 @@ namespace sarrus {
 template <class T> struct AbaLink {
   Transform<T> X;  // in the parent
   Vec3<T> w;
-  Motion<T> c;  // acceleration of this body when its parent's A and the joint's a are zero
+  Motion<T> c;  // acceleration A of this body if A of its parent and the joint's acceleration a are zero
   ArticulatedInertia<T> I;
   Force<T> p;
   Motion<T> A;
@@ -34,14 +35,14 @@ template <class T> struct AbaInput {
   const ExternalWrench<T>* wrench = nullptr;
 };
 
-/// Factors that stay in the arena, to compute accelerations under other forces in the same configuration.
+/// Factors of aba() that remain in the arena, so that accelerations under other forces can be computed in the same configuration.
 template <class T> struct AbaWork {
   AbaLink<T>* link;
   Motion<T>* columns;
   AbaJoints<T> joints;
 };
 
-/// Outward pass, after A of the ground is set. moved(link, A of its parent) returns A of the link for a joint at rest.
+/// Outward pass. Call after A of the ground is set. moved(link, A of its parent) returns A of the link for zero acceleration of its joint.
 template <class T, class Moved> SARRUS_INLINE void accelerate_outward(const Tree& tree, const AbaWork<T>& work, T* a,
                                                                       Moved moved) {
   for (int i = 1; i < tree.links; ++i) {
@@ -77,7 +78,7 @@ template <class T> SARRUS_NOINLINE AbaWork<T> aba(const Tree& tree, Arena& arena
   ground.A = {zero3<T>(), -numbers(tree.gravity)};
   ground.p = Force<T>::zero();
 
-  // outward: velocities, and the bias accelerations and bias forces that they cause
+  // outward pass: velocities, and the bias accelerations and bias forces that result from them
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
     AbaLink<T>& link = work[i];
@@ -97,7 +98,7 @@ template <class T> SARRUS_NOINLINE AbaWork<T> aba(const Tree& tree, Arena& arena
   external_forces<T>(tree, arena, in, static_cast<const T*>(nullptr),
                      [work](int link, const Force<T>& push) SARRUS_INLINED { work[link].p -= push; });
 
-  // inward: a joint transmits to its parent only the part of the force that its motion does not absorb
+  // inward pass: a joint transmits to its parent the component of the force that does not accelerate the joint
   for (int i = tree.links - 1; i > 0; --i) {
     const Link& b = tree.link[i];
     AbaLink<T>& link = work[i];
@@ -121,7 +122,7 @@ template <class T> SARRUS_NOINLINE AbaWork<T> aba(const Tree& tree, Arena& arena
       invert_symmetric(N, D, size, D_inverse);
       if (b.parent == 0) return;  // the ground bears any load
 
-      // the joint transmits I - U D^-1 U^T, and p + I c + U D^-1 u
+      // the joint transmits the inertia I - U D^-1 U^T and the force p + I c + U D^-1 u
       ArticulatedInertia<T> I = link.I;
       Force<T> p = link.p;
       for (int k = 0; k < N; ++k) {
@@ -133,7 +134,7 @@ template <class T> SARRUS_NOINLINE AbaWork<T> aba(const Tree& tree, Arena& arena
       if (!tree.has_armature) joint.clear_transmitted(I);
       p += I * link.c;
 
-      // of a parent's children the last is visited first, when the parent's inertia is not yet written
+      // the last child of a parent is visited first; the parent's inertia is not yet written then, so it is set instead of added to
       const Link& parent = tree.link[b.parent];
       ArticulatedInertia<T> inertia = transformed(link.X, I);
       if (b.end == parent.end)
@@ -150,7 +151,7 @@ template <class T> SARRUS_NOINLINE AbaWork<T> aba(const Tree& tree, Arena& arena
   return kept;
 }
 
-/// Compute a = M^-1 tau after aba(): its passes for forces only, at rest and without gravity. u and A of aba() are overwritten.
+/// Compute a = M^-1 tau after aba(), by passes for forces only: zero velocities, no gravity. Overwrites u and A of aba().
 template <class T> SARRUS_NOINLINE void accelerate_from_rest(const Tree& tree, Arena& arena, const AbaWork<T>& work, const T* tau,
                                                              T* a) {
   const Arena::Scope scope(arena);

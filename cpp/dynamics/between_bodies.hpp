@@ -3,8 +3,8 @@
 //   springs    linear, with dampers, between two points: the force k (l - l0) + c l-dot pulls along the line through the points
 //   joints     friction, springs and armature along loop joints, with the same force law as for joints of the tree (joint_force)
 //
-// The coordinates and velocities of a joint follow from the relative motion of its frames, without whole turns. Its springs act on the angle
-// that is nearest to their rest angle. Simulations count turns, and evaluate these springs themselves (simulation/turns.hpp).
+// The coordinates and velocities of a loop joint follow from the relative motion of its frames, so its angle is known up to whole revolutions. Its
+// springs use the angle nearest to their rest angle. Simulations count revolutions, and evaluate these springs themselves (simulation/turns.hpp).
 #pragma once
 
 #include "../joints/closing.hpp"
@@ -13,7 +13,7 @@
 
 namespace sarrus {
 
-/// Spring in the world: its ends, and the force on the first; the second end has the opposite force.
+/// A spring in the world: its two end points, and the force on the first; the force on the second is opposite.
 template <class T> struct SpringForce {
   Vec3<T> end[2], pull;
   T stretch, rate;  // of its length
@@ -36,7 +36,7 @@ template <class T> SpringForce<T> spring_force(const PointSpring& s, const Numbe
   return f;
 }
 
-/// Motion of the child's frame relative to the parent's, in the child's axes: V, and A, its apparent derivative.
+/// Motion of the child's frame relative to the parent's, in the child's axes: velocity V, and A, the time derivative of V in these axes.
 template <class T> struct LoopJointMotion {
   Transform<T> X, child;  // in the parent's frame; in the world
   Motion<T> V, A;
@@ -51,7 +51,7 @@ LoopJointMotion<T> loop_joint_motion(const LoopMotion& joint, const NumbersOf<T>
   m.child = child.X * numbers(joint.X[1]);
   const Mat3<T>& R = m.child.R;
   m.X = {Mat3<T>(X_parent.R.transpose()) * R, transpose_times(X_parent.R, Vec3<T>(m.child.p - X_parent.p))};
-  // of the bodies' points that are at the child's origin
+  // velocities of the points of the two bodies that coincide with the child's origin
   const auto at = [&](const LinkMotion<T>& b, Motion<T>& V, Motion<T>& A) {
     const Vec3<T> r = m.child.p - b.X.p, &w = b.V.angular;
     V = {transpose_times(R, w), transpose_times(R, Vec3<T>(b.V.linear + cross(w, r)))};
@@ -70,7 +70,7 @@ LoopJointMotion<T> loop_joint_motion(const LoopMotion& joint, const NumbersOf<T>
   return m;
 }
 
-/// Coordinates and velocities of the joint; angles are those nearest to the relaxed springs.
+/// Coordinates and velocities of the joint. Of all angles that differ by whole revolutions, the one nearest to the spring's rest angle is used.
 template <class T>
 void read_relaxed(const LoopMotion& joint, const NumbersOf<T>& numbers, const LoopJointMotion<T>& m, ReadJoint<T>& read) {
   T rest[7];
@@ -81,7 +81,7 @@ template <class T> Vec3<T> ball_spring(const LoopMotion& joint, const ReadJoint<
   return has_ball_spring(joint.joint) ? log(Quaternion<T>::load(read.q)) : zero3<T>();
 }
 
-/// Force of friction, springs and armature on the child, in its axes at its origin. `dry`: with Coulomb friction.
+/// Force of friction, springs and armature on the child, at the origin and in the axes of its frame. `dry`: include Coulomb friction.
 template <class T>
 Force<T> loop_joint_force(const LoopMotion& joint, const NumbersOf<T>& numbers, const LoopJointMotion<T>& m, bool dry) {
   ReadJoint<T> read;
@@ -128,7 +128,8 @@ template <class T, class Put> void each_force_between(const Tree& tree, const Ki
   for (int i = 0; i < tree.loop_motions; ++i) put_forces(tree.loop_motion[i], numbers, k, put, dry);
 }
 
-/// Call put(link, wrench in its axes at its origin) for all these forces, in recursions without world poses. A null `a` means 0.
+/// Call put(link, wrench at the link's origin in its axes) for all these forces, in recursions without world poses. A null `a` means zero
+/// accelerations.
 template <class T, class Put>
 SARRUS_NOINLINE void forces_between_bodies(const Tree& tree, Arena& arena, const T* q, const T* v, const T* a, Put put) {
   const Kinematics<T> k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
@@ -140,7 +141,7 @@ SARRUS_NOINLINE void forces_between_bodies(const Tree& tree, Arena& arena, const
   });
 }
 
-/// All forces on the bodies except those of tree joints: put(link, wrench in its axes at its origin). `in` is the input of a
+/// Call put(link, wrench at the link's origin in its axes) for all forces on the bodies except those of tree joints. `in` is the input of a
 /// recursion.
 template <class T, class Input, class Put>
 SARRUS_INLINE void external_forces(const Tree& tree, Arena& arena, const Input& in, const T* a, Put put) {

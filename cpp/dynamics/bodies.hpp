@@ -1,12 +1,12 @@
-// Quantities of the bodies as described, before fixed joints were welded: the wrench that every joint carries, and the
-// regressor of their inertial parameters. From Newton and Euler's equations of each body (van der Merwe 4.21, 4.22).
+// Quantities of the bodies of the user's description, before bodies with fixed joints were merged: the wrench that every joint transmits, and the
+// regressor of the inertial parameters. Both follow from Newton and Euler's equations of each body (van der Merwe 4.21, 4.22).
 #pragma once
 
 #include "between_bodies.hpp"
 
 namespace sarrus {
 
-/// Motion of a body's frame, in its own axes; the acceleration includes -g.
+/// Motion of a body's frame, in its own axes. The acceleration is that relative to free fall: it includes -g.
 template <class T> struct BodyMotion {
   Transform<T> X;  // in the world
   Vec3<T> w, dw, a;
@@ -21,7 +21,7 @@ template <class T> SARRUS_INLINE BodyMotion<T> body_motion(const Tree& tree, con
   return m;
 }
 
-/// Wrench of each body's joint on it, in world axes at the joint's origin on that body.
+/// For each body, the wrench that its joint applies to it, in world axes at the joint's origin on that body.
 template <class T> struct BodyForces {
   Force<T>* f;
   Vec3<T>* joint;
@@ -63,8 +63,8 @@ BodyForces<T> transmitted_by_bodies(const Tree& tree, Arena& arena, const Kinema
   return {f, joint};
 }
 
-/// The wrench that each joint exerts on the body it carries, in the joint's frame on that body: 6 numbers per body, without the
-/// ground.
+/// The wrench that each joint applies to its successor, in the joint's
+/// frame on the successor: 6 numbers per body except the ground.
 template <class T>
 void reactions(const Tree& tree, Arena& arena, const Kinematics<T>& k, int wrenches, const ExternalWrench<T>* wrench, T* out) {
   const Force<T>* f = transmitted_by_bodies(tree, arena, k, wrenches, wrench, [](const auto&) {}).f;
@@ -75,8 +75,8 @@ void reactions(const Tree& tree, Arena& arena, const Kinematics<T>& k, int wrenc
   }
 }
 
-/// Power of a body's inertial force along the virtual velocity W of the same frame, for each of its inertial parameters.
-/// These are pi = (m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about its own frame's origin; the power is linear in them (van der Merwe 4.21, 4.22):
+/// Power of a body's inertial force along a virtual velocity W of the body's frame, as coefficients of the inertial parameters. The power is linear
+/// in these parameters, pi = (m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about the frame's origin (van der Merwe 4.21, 4.22):
 ///
 ///   m    W_u . a        m c = h    W_u . (dw x h + w x (w x h)) + W_w . (h x a)        I    W_w . I dw + (W_w x w) . I w
 template <class T> SARRUS_INLINE void parameter_powers(const BodyMotion<T>& m, const Motion<T>& W, T* out) {
@@ -93,7 +93,7 @@ template <class T> SARRUS_INLINE void parameter_powers(const BodyMotion<T>& m, c
   }
 }
 
-/// Y (nv x 10 bodies) with tau = Y pi, in the order of the description.
+/// Y (nv x 10 bodies) with tau = Y pi, bodies in the order of the user's description.
 template <class T> void regressor(const Tree& tree, const Kinematics<T>& k, T* out) {
   const int columns = 10 * (tree.bodies - 1);
   for (int i = 0; i < tree.nv * columns; ++i) out[i] = T(0.0);

@@ -1,8 +1,8 @@
-// Gamma(q) (nv x nv x nv) with C(q, v)_ij = sum_k Gamma_ijk v_k, the matrix of coriolis.hpp: C v are the Coriolis and centrifugal forces and
-// M-dot - 2C is skew. For joints with q-dot = v they are the Christoffel symbols of M (Li and Wu 4.3); Echeandia and Wensing (2021) give
-// them a closed form, for quasi-velocities too.
+// Gamma(q) (nv x nv x nv) with C(q, v)_ij = sum_k Gamma_ijk v_k, the matrix of coriolis.hpp: C v are the Coriolis and centrifugal forces and M-dot -
+// 2C is skew. For joints with q-dot = v they are the Christoffel symbols of M (Li and Wu 4.3); Echeandia and Wensing (2021) derive a closed form,
+// also for quasi-velocities.
 //
-// With spatial columns S (at one point at rest), I the inertia of the bodies that the farthest of the three joints carries, and
+// Let S be spatial columns about one point at rest, I the inertia of all bodies beyond the outermost of the three joints, and
 //
 //   P_i = I S_i . (S_j x S_k)       P_j = I S_j . (S_k x S_i)       P_k = I S_k . (S_i x S_j)
 //
@@ -10,9 +10,9 @@
 //
 //   Gamma_ijk = 1/2 (-s P_i - P_j + P_k)      s = 1 if k moves the axis of j: it is nearer to the ground, or of the same joint; else -1
 //
-// because then S_j-dot has the part v_k S_k x S_j. So the three products of a triple (a, b, c), c farthest from the ground, give Gamma for its
-// six orders. Gamma_ijk and Gamma_ikj differ only within a joint whose velocities are not rates of coordinates: by the P_i that is
-// its bracket.
+// because S_j-dot then contains the term v_k S_k x S_j. Therefore the three products of a triple (a, b, c), with c outermost, yield Gamma for the six
+// permutations of its indices. Gamma_ijk and Gamma_ikj differ only if j and k are velocities of one joint and not rates of coordinates; the
+// difference is P_i, from the Lie bracket of S_j and S_k.
 //
 //   reads   q (nq)     writes  Gamma, row-major      cost  O(bodies * depth^2), 33 multiplications per triple
 #pragma once
@@ -22,7 +22,7 @@
 
 namespace sarrus {
 
-/// Joints whose columns change in the successor's axes add  S_i . I S_jk, S_jk being the rate of S_j by a unit of velocity k.
+/// Add the contribution of joints whose columns change in the successor's axes: S_i . I S_jk, where S_jk is the rate of S_j per unit of velocity k.
 template <class T>
 SARRUS_NOINLINE void add_turning_columns(const Tree& tree, const JointCoordinates<T>& coordinates, int i, const Transform<T>& X,
                                          const Inertia<T>* I, const Motion<T>* S, T* out) {
@@ -54,7 +54,7 @@ template <class T> SARRUS_NOINLINE void christoffel_symbols(const Tree& tree, Ar
   Inertia<T>* I = arena.take<Inertia<T>>(tree.links);
   joint_poses(tree, arena, q, X, stored);
 
-  // all vectors are at the origin and in the axes of the body next to the ground
+  // all vectors are about the origin and in the axes of the body next to the ground
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
     if (b.root == i)
@@ -109,7 +109,7 @@ template <class T> SARRUS_NOINLINE void christoffel_symbols(const Tree& tree, Ar
   }
 }
 
-/// dM_ij along a unit of velocity k: Gamma_ijk + Gamma_jik, since M-dot = C + C^T.
+/// dM_ij per unit of velocity k: Gamma_ijk + Gamma_jik, because M-dot = C + C^T.
 template <class T> void mass_matrix_derivative(const Tree& tree, Arena& arena, const T* q, T* out) {
   christoffel_symbols(tree, arena, q, out);
   const int n = tree.nv;

@@ -44,8 +44,9 @@ void coordinate_acceleration(const Tree& tree, Arena& arena, const T* q, const T
   for (int k = 0; k < tree.nq; ++k) q_ddot[k] = rate[k].rate;
 }
 
-/// Rate of u with which integrate(q, u) moves with velocity v: v + [u, v]/2 + [u, [u, v]]/12 - ..., the inverse of the exponential's
-/// differential (Hairer, Lubich and Wanner IV.7; in moving axes, hence the sign). The first omitted term is of sixth order in u.
+/// Rate of u with which integrate(q, u) moves with velocity v: v + [u, v]/2 + [u, [u, v]]/12 - ..., the inverse of the exponential's differential
+/// (Hairer, Lubich and Wanner IV.7; the sign of [u, v] differs there, because here the axes move with the body). The first omitted term is of sixth
+/// order in u.
 template <class T> void exponential_rate(const Tree& tree, const T* u, const T* v, T* u_dot) {
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
@@ -62,7 +63,7 @@ template <class T> void exponential_rate(const Tree& tree, const T* u, const T* 
   }
 }
 
-/// [u, v] = u v - v u, joint by joint: near a motion with velocity v, a deviation u changes by u-dot = dv + [u, v].
+/// Lie bracket [u, v] = u v - v u of each joint. If a motion deviates by u from a motion with velocity v, the rate of u is u-dot = dv + [u, v].
 template <class T> void bracket(const Tree& tree, const T* u, const T* v, T* uv) {
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
@@ -76,14 +77,15 @@ template <class T> void normalize(const Tree& tree, const T* q, T* q1) {
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
     if (!has_quaternion(b.described)) continue;
-    T largest = abs(q[b.iq]);  // scaled first, because the squares of very large or small entries overflow or underflow
+    // divide by the largest entry before normalising, because the squares of very large or small entries overflow or underflow
+    T largest = abs(q[b.iq]);
     for (int k = 1; k < 4; ++k) largest = select(abs(q[b.iq + k]) > largest, abs(q[b.iq + k]), largest);
     for (int k = 0; k < 4; ++k) q1[b.iq + k] = q[b.iq + k] / largest;
     Quaternion<T>::load(q1 + b.iq).normalized().store(q1 + b.iq);
   }
 }
 
-/// phi of all joints as columns (6 x nv), each in its joint's frame on the successor.
+/// Motion spaces phi of all joints as columns (6 x nv), each in the joint's frame on its successor.
 template <class T> void motion_space(const Tree& tree, Arena& arena, const T* q, T* out) {
   const JointCoordinates<T> coordinates(tree, arena, q);
   for (int i = 1; i < tree.links; ++i) {

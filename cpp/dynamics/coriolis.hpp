@@ -1,5 +1,5 @@
-// C(q, v) with C v the Coriolis and centrifugal forces and M-dot - 2C skew; for joints with q-dot = v it is the matrix of
-// Christoffel symbols (Li and Wu, 4.3; Murray, Li and Sastry 4.23). Echeandia and Wensing (2021):
+// Coriolis matrix C(q, v): C v are the Coriolis and centrifugal forces, and M-dot - 2C is skew. For joints with q-dot = v it consists of Christoffel
+// symbols (Li and Wu, 4.3; Murray, Li and Sastry 4.23). Echeandia and Wensing (2021):
 //   B = 1/2 [(V x*) I - I (V x) + (I V) xbar*] of each body,  C = sum over bodies of J^T (I J-dot + B J)
 //
 // All quantities refer to one point at rest, the present origin of the body next to the ground.

@@ -1,7 +1,8 @@
 // M(q): composite rigid bodies. Featherstone, [RBDA] Table 6.2; the same matrix as van der Merwe's structural recursion 5.46.
 //
-// Composite inertias are summed in the bodies' own frames, without cancellation. The force that accelerates one is then transformed directly
-// to the frame of the body next to the ground. The axes of all joints on the path are there too, so an entry of M costs one scalar product.
+// Composite inertias are summed in the bodies' own frames, without cancellation. The force that accelerates a composite body is then transformed
+// directly to the frame of the body next to the ground. The axes of all joints on the path are in that frame too, so an entry of M costs one scalar
+// product.
 //
 //   reads   q (nq)     writes  M (nv x nv), both halves, armature on its diagonal
 //   cost    O(bodies * depth)
@@ -16,8 +17,8 @@ template <class T> struct CompositeLink {
   Inertia<T> I;  // of the subtree
 };
 
-/// Call put(r, c, m) with every entry of M where c is r or a velocity on the path from it to the ground. X are the bodies' poses in
-/// their parents, and `columns` those of the joints that visit() does not inline.
+/// Call put(r, c, m) with every entry m of M for which c is r, or a velocity on the path from r to the ground. X: poses of the bodies in their
+/// parents; `columns`: stored columns of the joints that visit() does not inline.
 template <class T, class Put>
 SARRUS_INLINE void composite_inertias(const Tree& tree, Arena& arena, Poses<T> X, const Motion<T>* columns, Put put) {
   CompositeLink<T>* work = arena.take<CompositeLink<T>>(tree.links);
@@ -35,7 +36,7 @@ SARRUS_INLINE void composite_inertias(const Tree& tree, Arena& arena, Poses<T> X
     });
   }
 
-  // leaves first: a composite must be complete before its joint uses it
+  // leaves first: a composite inertia must be complete before the entries of its joint are computed
   for (int i = tree.links - 1; i > 0; --i) {
     const Link &b = tree.link[i], &root = tree.link[b.root];
     const Inertia<T>& I = work[i].I;

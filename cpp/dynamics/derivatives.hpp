@@ -1,5 +1,5 @@
-// Derivatives of inverse dynamics with respect to v and to a displacement d in the tangent space (nv): after it the
-// configuration is integrate(q, d).
+// Derivatives of inverse dynamics with respect to v and to a displacement d (nv) in the tangent space, which changes the configuration to
+// integrate(q, d).
 //
 // The recursion of rnea_derivatives.hpp differentiates the bodies. Forces in joints, and cases that the recursion does not cover,
 // use inverse dynamics itself on dual numbers, with as many directions as R has lanes (simd/dual.hpp).
@@ -23,7 +23,7 @@ template <class R> struct Directions {
   const R *q = nullptr, *v = nullptr, *a = nullptr;
 };
 
-/// A vector that is constant along the direction.
+/// Convert a vector to dual numbers with zero rates, because it is constant along the direction.
 template <class R, class T> Vec3<Varied<R, T>> still(const Vec3<T>& x) {
   return vec3<Varied<R, T>>({x(0), R(0.0)}, {x(1), R(0.0)}, {x(2), R(0.0)});
 }
@@ -34,7 +34,7 @@ template <class R, class T> Transform<Varied<R, T>> still(const Transform<T>& X)
   return Y;
 }
 
-/// Return x with these rates (zero if null); null if x is null.
+/// Return x with these rates as dual numbers; null rates are zero. Return null if x is null.
 template <class R, class T> const Varied<R, T>* varied(Arena& arena, int n, const T* x, const R* rate) {
   if (!x) return nullptr;
   auto* both = arena.take<Varied<R, T>>(n);
@@ -49,7 +49,7 @@ template <class R, class T> const Varied<R, T>* varied_configuration(const Tree&
   return varied(arena, tree.nq, q, static_cast<const R*>(rate));
 }
 
-/// Inputs of inverse dynamics, perturbed along these directions.
+/// Inputs of inverse dynamics as dual numbers, with the rates along the directions.
 template <class R>
 RneaInput<Varied<R>> varied(const Tree& tree, Arena& arena, const RneaInput<double>& in, const Directions<R>& along) {
   const R* none = nullptr;
@@ -73,7 +73,7 @@ inline void inverse_dynamics_jvp(const Tree& tree, Arena& arena, const RneaInput
   for (int k = 0; k < tree.nv; ++k) rate[k] = tau[k].rate;
 }
 
-/// Call each(first, count, d) with the unit displacements of all velocities, one per lane.
+/// Call each(first, count, d) for all velocities: d contains the unit displacements of velocities first .. first + count - 1, one per lane.
 template <class R, class Each> void each_direction(const Tree& tree, Arena& arena, Each each) {
   for (int first = 0; first < tree.nv; first += width_of<R>) {
     const Arena::Scope scope(arena);
@@ -85,22 +85,22 @@ template <class R, class Each> void each_direction(const Tree& tree, Arena& aren
   }
 }
 
-/// Write the lanes to columns of a matrix with nv columns.
+/// Write each lane to one column of a matrix with nv columns.
 template <class R> void store_columns(const Tree& tree, int rows, const R* x, int first, int count, double* out) {
   for (int i = 0; i < rows; ++i)
     for (int l = 0; l < count; ++l) out[i * tree.nv + first + l] = lane(x[i], l);
 }
 
-/// True if no forces act between bodies and no joint with several velocities is reversed.
-/// The columns of such a reversed joint have another order, and they move differently.
+/// True if no forces act between bodies and no joint with several velocities is reversed. In a reversed joint the columns have another order, and
+/// other velocities of the joint move them.
 inline bool is_plain_tree(const Tree& tree) {
   bool plain = !tree.ties_links;
   for (int i = 1; i < tree.links; ++i) plain &= tree.link[i].nv == 1 || tree.link[i].joint != JointKind::reversed;
   return plain;
 }
 
-/// Derivatives of joint forces of a plain tree: each depends on the motion of its own joint only, so one direction perturbs a
-/// velocity of every joint at once.
+/// Derivatives of joint forces of a plain tree. Each force depends only on the motion of its own joint, so one direction can perturb one velocity of
+/// every joint at once.
 template <class T>
 void add_joint_force_derivatives(const Tree& tree, Arena& arena, const RneaInput<T>& in, T* by_q, T* by_v) {
   using D = Dual<T>;
@@ -126,7 +126,7 @@ void add_joint_force_derivatives(const Tree& tree, Arena& arena, const RneaInput
   }
 }
 
-/// Derivatives of inverse dynamics, of a plain tree.
+/// Derivatives of inverse dynamics of a plain tree.
 template <class R, class T>
 void plain_tree_derivatives(const Tree& tree, Arena& arena, const RneaInput<T>& in, const TreeMotion<T>& motion, T* by_q,
                             T* by_v) {
@@ -138,7 +138,7 @@ void plain_tree_derivatives(const Tree& tree, Arena& arena, const RneaInput<T>& 
   plain_tree_derivatives<R>(tree, arena, in, TreeMotion<T>(tree, arena, in), by_q, by_v);
 }
 
-/// d tau / d q and d tau / d v (nv x nv each); d tau / d a is the mass matrix.
+/// Compute d tau / d q and d tau / d v (nv x nv each); d tau / d a is the mass matrix.
 template <class R>
 void inverse_dynamics_derivatives(const Tree& tree, Arena& arena, const RneaInput<double>& in, double* by_q, double* by_v) {
   if (is_plain_tree(tree)) return plain_tree_derivatives<R>(tree, arena, in, by_q, by_v);

@@ -1,7 +1,8 @@
 // Dimensions of a mechanism besides inertias: places of joints, lengths of rods, radii, gear ratios, springs, gravity.
 // Their numbers are stored in this order:
 //
-//   placements     12 of every described body's own joint, then of every constraint: displacements [rotation; translation] of its frame on the
+//   placements     12 for the joint of every body of the user's description, then 12 for every constraint: displacements [rotation; translation] of
+//   its frame on the
 //                  parent, then on the child, in the frame's own axes there
 //   joint terms    stiffness of every velocity of the tree, then of loop joints; rest, damping, friction, armature and pitch
 // likewise
@@ -14,7 +15,7 @@
 
 namespace sarrus {
 
-/// Number of dimensions of a constraint's kind. A loop joint has only placements and joint terms.
+/// Number of parameters of a constraint's type. A loop joint has none: its dimensions are placements and joint terms.
 inline int own_numbers(const Constraint& c) {
   int count = 0;
   visit_constraint(const_cast<AnyConstraint&>(c.kind), [&](auto& kind) {  // read only
@@ -44,10 +45,10 @@ template <class T> class Dimensions {
     for (int k = 0; k < size(tree_); ++k) out_[k] = -out_[k];
   }
 
-  /// Index of the six numbers of the frame of a described body's joint, or of a constraint, on the parent (0) or child (1).
+  /// Index of the six placement numbers of a joint or constraint: of its frame on the parent (0) or on the child (1).
   T* joint_placement(const Body& body, int side) const { return out_ + 12 * body.described + 6 * side; }
   T* constraint_placement(int i, int side) const { return out_ + 12 * (tree_.bodies - 1 + i) + 6 * side; }
-  /// Index of a number along a velocity; loop joints come after the joints of the tree.
+  /// Index of a joint term (stiffness, rest, ...) of a velocity. Loop joints follow the joints of the tree.
   T& joint_term(Term term, int velocity) const { return out_[after_placements() + term * velocities() + velocity]; }
   T* spring_numbers(int i) const { return out_ + after_placements() + terms * velocities() + 3 * i; }
   T* constraint_numbers(int i) const {

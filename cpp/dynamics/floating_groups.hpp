@@ -1,5 +1,5 @@
-// Bodies that float: free joints carry them from the ground, and constraints tie them to each other only. The momentum of each
-// such group is conserved, for any choice of loop joints. A common rigid motion of its bases changes no loop of the group:
+// Groups of floating bodies: free joints connect them to the ground, and constraints connect them only to one another. The momentum of each such
+// group is conserved, for any choice of loop joints. A common rigid motion of its bases changes no loop of the group:
 //
 //   p = p(v) + I X      I: the inertia of the group with its joints locked
 //
@@ -31,7 +31,8 @@ template <class T> class FloatingGroups {
         for (int k = 0; k < c.columns; ++k)
           if (const int link = tree.column_link[c.column[k]]; tree.link[link].parent == 0) merge(group_[link], ground_group);
     }
-    for (int i = 1; i < tree.links; ++i)  // a group is identified by its first base; constraints have merged the groups
+    // give each group, after constraints have merged some of them, the index of its first base
+    for (int i = 1; i < tree.links; ++i)
       if (group_[i] == i) rename(i, -++count);
     for (int i = 0; i < tree.links; ++i) group_[i] = -group_[i] - 1;  // of the ground: -1
   }
@@ -48,7 +49,7 @@ template <class T> class FloatingGroups {
     sum(out, [&](int i) { return momentum_rate_of(tree_, i, k, zero3<T>()); });
   }
 
-  /// Set the motions of the bases in v so that the groups' momenta are p.
+  /// Set the velocities of the bases in v so that the momenta of the groups are p.
   void move_bases(const Force<T>* p, const T* q, T* v) const {
     const Arena::Scope scope(arena_);
     if (tree_.floats) {
@@ -74,7 +75,8 @@ template <class T> class FloatingGroups {
       const LockedBodies<T> locked(all);
       Motion<T> together = locked.motion(lacking);
       lacking -= all * together;
-      together = together + locked.motion(lacking);  // the rounding errors of the inverse would accumulate
+      // a correction, because rounding errors of the inverse would accumulate in a simulation
+      together = together + locked.motion(lacking);
       for (int i = base; i < tree_.links; ++i) {
         if (group_[i] != g || tree_.link[i].parent != 0) continue;
         const Motion<T> base_motion = {together.angular,

@@ -1,4 +1,4 @@
-// A frame as the input of a computation.
+// A frame as an argument of functions.
 #pragma once
 
 #include "../mechanism/tree.hpp"
@@ -7,7 +7,7 @@ namespace sarrus {
 
 enum class ExpressedIn : int { frame, world, world_aligned };
 
-/// A frame at the pose X in a link; `body` is the described body that it belongs to.
+/// A frame with the pose X in a link; `body` is the body of the description to which it belongs.
 struct Frame {
   int link, body;
   Transform<double> X;

@@ -10,11 +10,11 @@ namespace sarrus {
 
 template <class T> struct FrameMotion {
   Mat3<T> R;  // of the frame, in the world
-  Vec3<T> p, v;  // the reference point, and the velocity of the point from which arms to the joints are measured
-  Motion<T> V;  // of the frame's body at p, in world axes
+  Vec3<T> p, v;  // reference point of the motion, and the velocity of the point from which arms to the joints are measured
+  Motion<T> V;  // motion of the frame's body at p, in world axes
 };
 
-/// Pose of the frame, and the body's motion at the point that the representation refers to.
+/// Pose of the frame, and motion of the frame's body at the reference point of the representation.
 template <class T> SARRUS_INLINE FrameMotion<T> frame_motion(const Kinematics<T>& k, const Frame& f) {
   const LinkMotion<T>& b = k.link[f.link];
   const Transform<T> X = b.X * k.numbers(f.X);
@@ -24,7 +24,7 @@ template <class T> SARRUS_INLINE FrameMotion<T> frame_motion(const Kinematics<T>
   m.p = at_origin ? zero3<T>() : X.p;
   m.V.angular = b.V.angular;
   m.V.linear = b.V.linear + cross(b.V.angular, Vec3<T>(m.p - b.X.p));
-  m.v = at_origin ? zero3<T>() : m.V.linear;  // the world's origin is fixed, so arms are measured from a point at rest
+  m.v = at_origin ? zero3<T>() : m.V.linear;  // the world's origin is fixed, so the point from which arms are measured is at rest
   return m;
 }
 
@@ -43,7 +43,7 @@ template <class T> SARRUS_INLINE void frame_velocity(const Kinematics<T>& k, con
   store(f.expressed_in == ExpressedIn::frame ? in_axes(m.R, m.V) : m.V, out);
 }
 
-/// Classical acceleration; in "world" the derivative of the spatial velocity, whose reference point is at rest.
+/// Classical acceleration. In "world" it is the derivative of the spatial velocity, because its reference point is at rest.
 template <class T> SARRUS_INLINE void frame_acceleration(const Kinematics<T>& k, const Frame& f, T* out) {
   const LinkMotion<T>& b = k.link[f.link];
   const FrameMotion<T> m = frame_motion(k, f);
@@ -82,8 +82,8 @@ template <class T> void frame_jacobian(const Tree& tree, const Kinematics<T>& k,
   }
 }
 
-/// Motion caused by a unit of each velocity, in world axes, at the point of the body that is at the world's origin: six numbers
-/// per velocity.
+/// Motion per unit of each velocity, in world axes, at the point of the
+/// body that coincides with the world's origin: six numbers per velocity.
 template <class T> void joint_screws(const Tree& tree, const Kinematics<T>& k, T* out) {
   for (int c = 0; c < tree.nv; ++c) {
     const Motion<T>& s = k.column[c];

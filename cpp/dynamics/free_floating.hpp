@@ -5,8 +5,9 @@
 //   a frame             x_h' = J_b x_b' + J_m phi'                   (3.16)
 //   so that             x_h' = J* phi' + J_b H_b^-1 p,   J* = J_m - J_b H_b^-1 H_bm
 //
-// The base may have any coordinates: H_b moves all bodies as one. A joint's column of J* is the motion by the joint alone, less the rigid motion
-// of all bodies that cancels its momentum. The choice of the base makes no difference. Loops change none of this: they restrict phi'.
+// The base may have any coordinates, because H_b belongs to a rigid motion of all bodies. A joint's column of J* is the motion by the joint alone,
+// less the rigid motion of all bodies that cancels its momentum. The choice of the base makes no difference. These equations also hold with loops,
+// which only restrict phi'.
 #pragma once
 
 #include "../spatial/symmetric.hpp"
@@ -16,7 +17,8 @@
 
 namespace sarrus {
 
-constexpr int base_link = 1;  // of a mechanism that floats: the body that only a free joint connects to the ground
+// the base of a mechanism that floats: the body that is connected to the ground by nothing but a free joint
+constexpr int base_link = 1;
 
 /// Kinematics with poses of links and columns of joints only.
 template <class T> Kinematics<T> placed_links(const Tree& tree, Arena& arena, const T* q) {
@@ -36,11 +38,11 @@ template <class T> Kinematics<T> placed_links(const Tree& tree, Arena& arena, co
   return k;
 }
 
-/// The rigid body that all bodies form with their joints locked, in world axes about a given point.
+/// Inertia of the mechanism with all joints locked, as one rigid body, in world axes about a given point.
 template <class T> class LockedBodies {
  public:
   explicit SARRUS_INLINE LockedBodies(const Inertia<T>& I) : inverse_mass_(T(1.0) / I.m), c_(I.h * inverse_mass_) {
-    const Sym3<T> ch = symmetric_product(c_, I.h);  // about the centre of mass: I - m (c.c - c c^T)
+    const Sym3<T> ch = symmetric_product(c_, I.h);  // convert the inertia to one about the centre of mass: I - m (c.c - c c^T)
     const T cc = dot(c_, I.h), half = T(0.5);
     const T scale[3] = {I.I.xx, I.I.yy, I.I.zz};
     T about_c[3][3] = {};
@@ -50,7 +52,7 @@ template <class T> class LockedBodies {
     invert_symmetric(3, about_c, scale, inverse_);
   }
 
-  /// Return the motion of this rigid body at that point, from the momentum about it.
+  /// Return the motion of the rigid body at the given point, from its momentum about that point.
   SARRUS_INLINE Motion<T> motion(const Force<T>& h) const {
     const Vec3<T> L = h.angular - cross(c_, h.linear);
     Vec3<T> w;
@@ -64,7 +66,7 @@ template <class T> class LockedBodies {
   T inverse_[18];  // inverse of the rotational inertia about the centre of mass, in rows of six
 };
 
-/// J* (6 x (nv - 6)), for all velocities except those of the base, in their order.
+/// Compute J* (6 x (nv - 6)); its columns belong to all velocities except those of the base, in their order.
 template <class T> void generalized_jacobian(const Tree& tree, Arena& arena, const T* q, const Frame& f, T* out) {
   const Kinematics<T> k = placed_links(tree, arena, q);
   const int base = tree.link[base_link].iv, n = tree.nv - 6;
@@ -101,8 +103,8 @@ void generalized_jacobian_derivative(const Tree& tree, Arena& arena, const T* q,
   for (int i = 0; i < size; ++i) out[i] = J[i].rate;
 }
 
-/// Set the base's velocity in v so that the momentum is h (about the world's origin, in world axes; null: zero): H_b x_b' = p -
-/// H_bm phi'.
+/// Set the base's velocity in v so that the momentum of the mechanism is h (about the world's origin, in world axes; null: zero): H_b x_b' = p - H_bm
+/// phi'.
 template <class T> void momentum_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const T* h, T* out) {
   const int base = tree.link[base_link].iv;
   for (int i = 0; i < tree.nv; ++i) out[i] = i < base || i >= base + 6 ? v[i] : T(0.0);
@@ -123,7 +125,8 @@ template <class T> void momentum_velocity(const Tree& tree, Arena& arena, const 
     size[i] = H[i][i];
   }
   invert_symmetric(6, H, size, inverse);
-  for (int twice = 0; twice < 2; ++twice) {  // the rounding errors of the inverse would accumulate in a simulation
+  // a correction, because rounding errors of the inverse would accumulate in a simulation
+  for (int twice = 0; twice < 2; ++twice) {
     for (int i = 0; i < 6; ++i) along[i] = dot(s[i], lacking);
     for (int i = 0; i < 6; ++i) {
       const T x = dot(6, inverse + 6 * i, along);

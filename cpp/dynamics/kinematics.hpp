@@ -2,7 +2,7 @@
 // 4.27, 4.28 (corrected); [RBDA] 4.1. Algorithms that are not performance-critical use these results.
 //
 //   A column of phi is stored at the origin of the body that it moves, to avoid cancellation far from the world's origin. Its
-// time derivative (5.65) is stored with it: w x s + R phi-dot, a joint's axes turning with its body.
+// time derivative (5.65) is stored with it: w x s + R phi-dot, because the joint's axes rotate with the body.
 #pragma once
 
 #include "frame.hpp"
@@ -12,7 +12,8 @@ namespace sarrus {
 
 template <class T> struct LinkMotion {
   Transform<T> X;   // in the world
-  Motion<T> V, A;   // in world axes at the body's origin; A is classical and without gravity
+  // pose, velocity and acceleration in world axes at the body's origin; A is classical and does not include gravity
+  Motion<T> V, A;
 };
 
 template <class T> struct Kinematics {
@@ -23,7 +24,7 @@ template <class T> struct Kinematics {
 
   static int size(const Tree& t) { return cached_kinematics_size(t); }
 
-  /// Make the three arrays views of size(tree) contiguous scalars.
+  /// Set the three arrays to consecutive ranges of `size(tree)` contiguous scalars.
   static SARRUS_INLINE Kinematics over(const Tree& tree, T* block) {
     static_assert(sizeof(LinkMotion<T>) == 24 * sizeof(T) && sizeof(Motion<T>) == 6 * sizeof(T), "no padding");
     Kinematics k;
@@ -56,7 +57,7 @@ void kinematics(const Tree& tree, Arena& arena, const T* q, const T* v, const T*
     link.X = parent.X * (tree.numbers<T>()(b.X_tree) * J.X);
     const Mat3<T>& R = link.X.R;
 
-    // V_J, A_J: the joint's part, in the parent's axes
+    // V_J, A_J: velocity and acceleration due to the joint alone, in the parent's axes
     Motion<T> V_J = Motion<T>::zero(), A_J = turned(R, J.bias);
     for (int k = 0; k < b.nv; ++k) {
       const Motion<T> s = turned(R, J.column[k]);

@@ -9,7 +9,7 @@
 
 namespace sarrus {
 
-/// Call f with each velocity, descendants before their ancestors, or in reverse order.
+/// Call f with each velocity: descendants before their ancestors (inward), or ancestors before their descendants (outward).
 template <class F> SARRUS_INLINE void inward(const Tree& tree, F&& f) {
   for (int i = tree.links - 1; i > 0; --i)
     for (int c = tree.link[i].iv + tree.link[i].nv - 1; c >= tree.link[i].iv; --c) f(c);
@@ -19,13 +19,13 @@ template <class F> SARRUS_INLINE void outward(const Tree& tree, F&& f) {
     for (int c = tree.link[i].iv; c < tree.link[i].iv + tree.link[i].nv; ++c) f(c);
 }
 
-/// Replace M by D on its diagonal and by row k of L at the ancestors of k. A pivot at rounding level becomes zero, and divisions
-/// by it are not finite.
+/// Factorise M in place: D replaces its diagonal, and row k of L the entries of row k at the ancestors of k. A pivot at rounding level becomes zero,
+/// and divisions by it are not finite.
 template <class T> void factorise(const Tree& tree, Arena& arena, T* M) {
   const int n = tree.nv, *up = tree.mass_parent;
   T* size = arena.take<T>(n);
   for (int k = 0; k < n; ++k) size[k] = M[k * n + k];
-  int* run = arena.take<int>(n);  // of each velocity: the first of the consecutive indices in its chain of ancestors
+  int* run = arena.take<int>(n);  // for each velocity, the first of the consecutive indices in its chain of ancestors
   outward(tree, [&](int k) { run[k] = k > 0 && up[k] == k - 1 ? run[k - 1] : k; });
   inward(tree, [&](int k) {
     M[k * n + k] = unless_rounding(M[k * n + k], size[k]);
@@ -53,9 +53,9 @@ template <class F, class T> SARRUS_INLINE void solve_outward(const Tree& tree, c
   });
 }
 
-/// Apply M^-1 to many right-hand sides, which are side by side in packets R, or one after the other
-/// for packets of states. A few right-hand sides stay in registers during the update of a row: it
-/// reads the rows of descendants, which are contiguous in outward order, and then those of ancestors.
+/// Apply M^-1 to many right-hand sides, which are side by side in packets R, or one after the other for packets of states. A few right-hand sides
+/// stay in registers during the update of a row. The inward pass updates a row from the rows of its descendants, which are contiguous in outward
+/// order; the outward pass from those of its ancestors.
 template <class T> class RowSolver {
  public:
   template <class R> static constexpr int columns = width_of<R> / width_of<T>;
@@ -72,7 +72,7 @@ template <class T> class RowSolver {
   /// Replace X (nv x count, row-major) by M^-1 X.
   template <class R> void solve(R* X, int count) const { in_tiles(X, count, false); }
 
-  /// M^-1 (nv x nv). It is symmetric: the part of a column above the diagonal is enough.
+  /// M^-1 (nv x nv). It is symmetric, so only the entries above the diagonal are computed.
   template <class R> void invert(Arena& arena, T* out) const {
     const Arena::Scope scope(arena);
     const int count = (n_ + columns<R> - 1) / columns<R>;
@@ -86,7 +86,7 @@ template <class T> class RowSolver {
   }
 
  private:
-  /// upper: the columns are those of the unit matrix, in the order of velocities, and nothing below the diagonal is computed.
+  /// upper: the right-hand sides are the unit matrix, in the order of velocities, and nothing below the diagonal is computed.
   template <class R> void in_tiles(R* X, int count, bool upper) const {
     const auto rows = [&](int end) { return upper ? std::min(n_, end * columns<R>) : n_; };
     int begin = 0;
@@ -121,7 +121,7 @@ template <class T> class RowSolver {
   int n_, *order_, *place_, *carried_;  // carried: with itself
 };
 
-/// Compute a = M^-1 (tau - h), like aba() for a tree, but with the armature of loop joints.
+/// Compute a = M^-1 (tau - h), as aba() does for a tree, but including the armature of loop joints.
 template <class T> SARRUS_NOINLINE void tied_dynamics(const Tree& tree, Arena& arena, const T* q, const T* v, const T* tau,
                                                       T* a) {
   T* L = arena.take<T>(tree.nv * tree.nv);
@@ -141,7 +141,7 @@ template <class T> void mass_matrix_inverse(const Tree& tree, Arena& arena, cons
   RowSolver<T>(tree, arena, L).template invert<Along<T>>(arena, out);
 }
 
-/// Y = L^-T J^T (nv x 6) of a frame, and L.
+/// Compute L, and Y = L^-T J^T (nv x 6) for the Jacobian J of a frame.
 template <class T> void operational_factor(const Tree& tree, Arena& arena, const T* q, const Frame& f, T* L, T* Y) {
   const int n = tree.nv;
   crba(tree, arena, q, L);

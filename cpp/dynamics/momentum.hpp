@@ -6,9 +6,9 @@
 
 namespace sarrus {
 
-// Bodies welded to the ground have mass too; it counts in the centre of mass and in the potential energy.
+// include bodies welded to the ground: they contribute to the centre of mass and to the potential energy
 
-/// A body's rotational inertia and centre of mass in world axes.
+/// Rotational inertia and centre of mass of a body, in world axes.
 template <class T> struct Mass {
   T m;
   Vec3<T> c;  // centre of mass, from the world's origin
@@ -19,7 +19,7 @@ template <class T> SARRUS_INLINE Mass<T> mass_of(const Tree& tree, const Link& b
   const auto numbers = tree.numbers<T>();
   const T m = numbers(b.inertia.m);
   const Vec3<T> h = k.X.R * numbers(b.inertia.h);
-  const Vec3<T> r = h * inverse_or_zero(m);  // a massless body has no centre of mass, and does not need it
+  const Vec3<T> r = h * inverse_or_zero(m);  // the centre of mass of a massless body is undefined, and not used
   return {m, k.X.p + r, r, rotate(k.X.R, numbers(b.inertia.I))};
 }
 
@@ -38,7 +38,7 @@ template <class T> Vec3<T> center_of_mass(const Tree& tree, const Kinematics<T>&
   return sum * (T(1.0) / total_mass<T>(tree));
 }
 
-/// [angular momentum about `about`; linear momentum] of link i, world axes.
+/// Momentum of link i, [angular, about the point `about`; linear], in world axes.
 template <class T> SARRUS_INLINE Force<T> momentum_of(const Tree& tree, int i, const Kinematics<T>& k, const Vec3<T>& about) {
   const Mass<T> b = mass_of(tree, tree.link[i], k.link[i]);
   const Motion<T>& V = k.link[i].V;
@@ -53,7 +53,7 @@ template <class T> Force<T> momentum(const Tree& tree, const Kinematics<T>& k, c
   return sum;
 }
 
-/// Rate of that momentum for the accelerations in k, about a point that moves with the centre of mass or is at rest.
+/// Rate of the momentum of link i about `about`, for the accelerations in k; `about` moves with the centre of mass or is at rest.
 template <class T>
 SARRUS_INLINE Force<T> momentum_rate_of(const Tree& tree, int i, const Kinematics<T>& k, const Vec3<T>& about) {
   const Mass<T> b = mass_of(tree, tree.link[i], k.link[i]);
@@ -69,7 +69,7 @@ template <class T> Force<T> momentum_rate(const Tree& tree, const Kinematics<T>&
   return sum;
 }
 
-/// Inertia of each body together with its descendants, about `about`, in world axes.
+/// Inertia of each body together with its descendants, about the point `about`, in world axes.
 template <class T>
 SARRUS_INLINE const Inertia<T>* subtree_inertias(const Tree& tree, Arena& arena, const Kinematics<T>& k, const Vec3<T>& about) {
   Inertia<T>* subtree = arena.take<Inertia<T>>(tree.links);
@@ -83,7 +83,7 @@ SARRUS_INLINE const Inertia<T>* subtree_inertias(const Tree& tree, Arena& arena,
   return subtree;
 }
 
-/// Momentum matrix (6 x nv) about `about`: each column is the momentum of the subtree that its joint moves.
+/// Momentum matrix (6 x nv) about the point `about`: each column is the momentum of the subtree that a unit velocity of the joint moves.
 template <class T>
 void momentum_matrix(const Tree& tree, Arena& arena, const Kinematics<T>& k, const Vec3<T>& about, T* out) {
   const Inertia<T>* subtree = subtree_inertias(tree, arena, k, about);
@@ -98,7 +98,7 @@ void momentum_matrix(const Tree& tree, Arena& arena, const Kinematics<T>& k, con
   }
 }
 
-/// T = 1/2 v^T M v, armature included.
+/// Kinetic energy 1/2 v^T M v, including armature.
 template <class T> T kinetic_energy(const Tree& tree, const Kinematics<T>& k, const T* v) {
   T twice = T(0.0);
   for (int i = 1; i < tree.links; ++i) {
@@ -109,7 +109,7 @@ template <class T> T kinetic_energy(const Tree& tree, const Kinematics<T>& k, co
   return T(0.5) * twice + (tree.ties_links ? loop_armature_energy(tree, k) : T(0.0));
 }
 
-/// Potential energy of gravity (zero if the centre of mass is level with the world's origin) and of joint springs.
+/// Potential energy of gravity and joint springs. That of gravity is zero if the centre of mass is at the height of the world's origin.
 template <class T> T potential_energy(const Tree& tree, const Kinematics<T>& k, const T* q) {
   T U = spring_energy(tree, k);
   for (int i = 0; i < tree.links; ++i) {

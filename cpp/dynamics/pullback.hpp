@@ -1,12 +1,14 @@
 // Pullback of a scalar function of the bodies' motions to the joints: its derivatives with respect to q, v, a and virtual velocities x,
 // by one inward pass.
 //
-// World axes at the root body's origin. V, A (spatial, A_0 = -g) and W (of x) are the bodies' motions; S is the column of velocity j, p its
-// parent body. A displacement of a joint moves its whole subtree rigidly, and rotates the joint's own contribution to the motion:
+// All vectors are in world axes at the root body's origin. V and A are the velocity and spatial acceleration of a body (A_0 = -g), W its virtual
+// velocity due to x. S is the column of velocity j; p denotes the parent body. A displacement of joint j moves its whole subtree rigidly, and rotates
+// the contribution of the joint itself to the motion:
 //
 //   d_j V = S' + S x V        d_j A = S'' + S' x V + S x A        d_j W = W_p x S + S x W        S' = V_p x S, S'' = A_p x S + V_p x S'
 //
-// So four covectors of each body are enough, summed over subtrees:
+// So four covectors E of each body, summed over its subtree, determine all derivatives. They are computed from the derivatives F of the scalar by V,
+// A and W:
 //
 //   S   by a displacement of the body together with its motions             S'  F_V + V x* F_A        S''  F_A        W  F_W
 //
@@ -18,11 +20,12 @@
 //
 // For x . inverse dynamics of a body E_S = 0 (it is invariant), E_S' = I (W x V) - W x* I V + V x* I W, E_S'' = I W, E_W = I A + V x* I V.
 //
-// A displacement of a joint's frame on its body is one more joint there, at rest: with V, A and W of that body,
+// A displacement of a joint's frame on its body has the effect of an additional joint at rest in that place. With V, A and W of that body,
 //
 //   by a displacement S    S . (E_S - V x* E_S' - A x* E_S'' + V x* (V x* E_S'') - W x* E_W)
 //
-// summed over the described bodies beyond it, because fixed joints are displaced as well. A frame on the child moves these bodies backwards.
+// is summed over all bodies beyond the joint, including those with fixed joints, whose frames may be displaced too. A displacement of the frame on
+// the child moves these bodies by its inverse.
 //
 //   cost    O(bodies)
 #pragma once
@@ -50,7 +53,7 @@ template <class T> struct Covectors {
     const auto about = [&](const Force<T>& f) { return Force<T>{f.angular + cross(r, f.linear), f.linear}; };
     return {about(S), about(S1), about(S2), about(W)};
   }
-  /// Covector with respect to displacements on a body with this motion.
+  /// Covector with respect to a displacement of a frame on a body with the motion V_b, A_b, W_b.
   Force<T> on(const Motion<T>& V_b, const Motion<T>& A_b, const Motion<T>& W_b) const {
     Force<T> f = S;
     f -= cross_force(V_b, S1), f -= cross_force(A_b, S2), f += cross_force(V_b, cross_force(V_b, S2)), f -= cross_force(W_b, W);
@@ -58,12 +61,12 @@ template <class T> struct Covectors {
   }
 };
 
-/// Derivatives with respect to a displacement in the tangent space, v and a (nv each); results are added.
+/// Derivatives with respect to a displacement in the tangent space, v and a (nv each); results are added to these arrays.
 template <class T> struct Gradient {
   T *q, *v, *a;
 };
 
-/// A body perturbed along one direction per lane, in its axes at its origin.
+/// A body, in its axes at its origin, whose motion is perturbed along a different direction in each lane.
 template <class R, class T> struct MovedBody {
   Transform<Varied<R, T>> X;  // in the world
   Vec3<Varied<R, T>> w, u, dw, a;  // a: classical, against gravity
@@ -72,7 +75,7 @@ template <class R, class T> struct MovedBody {
 };
 enum class Variation { carried, V, A };  // six directions each, [angular; linear]
 
-/// Perturb the body along the directions first .. last - 1, one per lane.
+/// Perturb the motion of the body along the directions first .. last - 1, one per lane.
 template <class R, class T> MovedBody<R, T> moved_body(const LinkMotion<T>& b, const Vec3<T>& gravity, int first, int last) {
   const auto in_body = [&](const Vec3<T>& x) { return transpose_times(b.X.R, x); };
   const Vec3<T> w = in_body(b.V.angular), u = in_body(b.V.linear);
@@ -93,7 +96,7 @@ template <class R, class T> MovedBody<R, T> moved_body(const LinkMotion<T>& b, c
           for (int k = 0; k < 3; ++k) column_in<T>(m.X.R(k, n).rate, l) = turned(k);
         }
         break;
-      case Variation::V:  // the spatial acceleration stays: the classical one is that and w x u
+      case Variation::V:  // the spatial acceleration does not change; the classical one is its linear part plus w x u
         move(angular ? m.w : m.u, e, l);
         move(m.a, angular ? cross(e, u) : cross(w, e), l);
         break;
@@ -103,7 +106,7 @@ template <class R, class T> MovedBody<R, T> moved_body(const LinkMotion<T>& b, c
   return m;
 }
 
-/// Convert the rates of a scalar along these perturbations, from each(first, last), to covectors of the body about its origin.
+/// Convert the rates of a scalar along these perturbations, which each(first, last) returns, to covectors of the body about its origin.
 template <class R, class T, class Each> Covectors<T> covectors_of(const LinkMotion<T>& b, int variations, Each each) {
   T rate[18];
   for (T& x : rate) x = T(0.0);
@@ -150,13 +153,13 @@ template <class T> class Pullback {
     for (int i = 0; i < tree_.links; ++i) sum_[i] = Covectors::zero();
     for (int i = 0; body_covectors_ && i < tree_.bodies; ++i) body_covectors_[i] = Covectors::zero();
   }
-  /// Enable sums for described bodies, for by_placements(); call before anything is added.
+  /// Enable sums for the bodies of the description, which by_placements() needs. Call before covectors are added.
   void keep_bodies() {
     body_covectors_ = arena_.take<Covectors>(tree_.bodies);
     clear();
   }
 
-  /// Spatial velocity of a link about a point of the world.
+  /// Spatial velocity of a link, about a point of the world.
   Motion<T> V_about(int i, const Vec& p) const {
     const LinkMotion<T>& b = k_.link[i];
     return {b.V.angular, b.V.linear + cross(b.V.angular, Vec(p - b.X.p))};
@@ -167,14 +170,14 @@ template <class T> class Pullback {
   }
   Motion<T> W_about(int i, const Vec& p) const { return {W_[i].angular, W_[i].linear + cross(W_[i].angular, Vec(p - root(i)))}; }
 
-  /// Add covectors of a body of link i, about a point of the world.
+  /// Add covectors for a body of link i, about a point of the world.
   void add(int i, int body, const Covectors& e, const Vec& p) {
     const Covectors covectors = e.moved(p - root(i));
     sum_[i] += covectors;
     if (body_covectors_) body_covectors_[body] += covectors;
   }
 
-  /// x . (forces for the bodies' motion - wrenches).
+  /// Add the scalar x . (forces for the bodies' motion - wrenches).
   void add_bodies(int wrenches, const ExternalWrench<T>* wrench) {
     for (int i = 1; i < tree_.links; ++i) add_inertia(i, cast<T>(tree_.link[i].inertia), k_.link[i].X, sum_[i]);
     for (int i = 1; body_covectors_ && i < tree_.bodies; ++i) {
@@ -189,13 +192,14 @@ template <class T> class Pullback {
     }
   }
 
-  /// Add covectors of two links whose interaction depends on the relative motion alone; the second one is perturbed.
+  /// Add covectors for two links whose interaction depends only on their relative motion. e belongs to the second link; the first link has the
+  /// opposite covectors.
   void add_between(const int* link, const int* body, const Covectors& e, const Vec& p) {
     add(link[1], body[1], e, p);
     add(link[0], body[0], -e, p);
   }
 
-  /// x . (forces of joints' friction, springs and armatures, and between bodies).
+  /// Add the scalar x . (forces of the joints' friction, springs and armatures, and forces between bodies).
   template <class R> void add_passive(const T* q, const Gradient<T>& by, const Dimensions<T>* dimensions = nullptr) {
     if (tree_.has_armature)
       for (int c = 0; c < tree_.nv; ++c) by.a[c] += T(tree_.passive[c].armature) * x_[c];
@@ -211,7 +215,7 @@ template <class T> class Pullback {
         if (dimensions) by_frames(joint.constraint, e, k_.link[joint.link[1]].X.p, *dimensions);
       }
   }
-  /// Derivatives with respect to displacements of the frames of constraint i; e belongs to its child, about p.
+  /// Derivatives with respect to displacements of the frames of constraint i. e: covectors of its child, about the point p.
   void by_frames(int i, const Covectors& e, const Vec& p, const Dimensions<T>& by) const {
     const Constraint& c = tree_.loops.constraint[i];
     Transform<T> turn = Transform<T>::identity();
@@ -223,7 +227,7 @@ template <class T> class Pullback {
     on(c.parent, c.X_parent, 0), on(c.child, c.X_child, 1);
   }
 
-  /// x . inverse dynamics by the inertial parameters of all bodies, in the order of regressor().
+  /// Derivatives of x . inverse dynamics with respect to the inertial parameters of all bodies, in the order of regressor().
   void by_parameters(T* out) const {
     for (int i = 1; i < tree_.bodies; ++i) {
       const Body& body = tree_.body[i];
@@ -250,14 +254,15 @@ template <class T> class Pullback {
       body_covectors_[b.parent] += body_covectors_[i].moved(o - root(before));
     }
   }
-  /// Write f about a point of the world as derivatives with respect to displacements of a frame.
+  /// Convert a covector f about a point of the world to derivatives with respect to displacements of a frame.
   static void put(const Force<T>& f, const Vec& p, const Transform<T>& X, const T& sign, T* out) {
     const Vec N = f.angular + cross(Vec(p - X.p), f.linear), turn = transpose_times(X.R, N),
               shift = transpose_times(X.R, f.linear);
     for (int k = 0; k < 3; ++k) out[k] += sign * turn(k), out[3 + k] += sign * shift(k);
   }
 
-  /// x . inverse dynamics by the parameters of forces along joints, and of springs: each force for a unit of its parameter.
+  /// Derivatives of x . inverse dynamics with respect to the parameters of forces along joints, and of springs: the power of the force for a unit of
+  /// each parameter.
   void by_forces(const T* q, const Dimensions<T>& by) const {
     const int n = tree_.nv;
     PassiveTerms* unit = arena_.take<PassiveTerms>(n);
@@ -290,7 +295,7 @@ template <class T> class Pullback {
     }
   }
 
-  /// Collect the data of joints whose columns change, once.
+  /// Compute the data of joints whose columns change; once per state.
   template <class R> void collect_columns(const T* q) {
     for (int i = 1; i < tree_.links; ++i) {
       if (has_constant_columns(tree_.link[i])) continue;
@@ -320,7 +325,7 @@ template <class T> class Pullback {
       if (b.parent > 0) sum_[b.parent] += e;
     }
   }
-  /// The same, only for the parts that depend on V.
+  /// Inward pass for a scalar that depends on q and V only.
   void inward_of_velocities(T* by_q) {
     for (int i = tree_.links - 1; i > 0; --i) {
       const Link& b = tree_.link[i];
@@ -337,7 +342,7 @@ template <class T> class Pullback {
 
  private:
   const Vec& root(int i) const { return k_.link[i == 0 ? 0 : tree_.link[i].root].X.p; }
-  /// Motion of the parent of i, about the root of the child.
+  /// Convert a motion m of the parent of link i to the reference point of link i, its root's origin.
   Motion<T> about_root_of(int i, const Motion<T>& m, int parent) const {
     return {m.angular, m.linear + cross(m.angular, Vec(root(i) - root(parent)))};
   }
@@ -357,8 +362,8 @@ template <class T> class Pullback {
     to.W += I * A + cross_force(V, IV);
   }
 
-  /// Derivative with respect to the pitch of the screw of link i: it shifts the subtree by q along the axis, and
-  /// changes the joint's column; see above.
+  /// Derivative with respect to the pitch of the screw of link i. The pitch shifts the subtree by q along the axis, and changes the joint's column;
+  /// see the head of this file.
   T by_pitch(int i, const T& q, const Covectors& e) const {
     const Link& b = tree_.link[i];
     const Motion<T> shift = {Vec::Zero(), k_.column[b.iv].angular};
@@ -370,7 +375,7 @@ template <class T> class Pullback {
                       x_[b.iv] * dot(shift, e.W);
     return q * moved + changed;
   }
-  /// Force for a unit of one parameter, with the spring relaxed.
+  /// Return passive terms in which one parameter is one and all others are zero, with the spring's rest position at zero.
   static PassiveTerms only(typename Dimensions<T>::Term term, const PassiveTerms& of) {
     PassiveTerms t = {0.0, 0.0, 0.0, 0.0, of.rest, of.iq};
     (term == Dimensions<T>::stiffness  ? t.stiffness
@@ -379,7 +384,7 @@ template <class T> class Pullback {
                                        : t.armature) = 1.0;
     return t;
   }
-  /// - x . (the forces between bodies that these are).
+  /// Return - x . (the forces between bodies that `each` passes to its argument).
   template <class Each> T power(Each each) const {
     T sum = T(0.0);
     each([&](int link, int, const Force<T>& f, const Vec& p) { sum -= dot(W_about(link, p), f); });
@@ -408,8 +413,8 @@ template <class T> class Pullback {
            visit_every(b.described, b.nv, [](auto joint) -> bool { return joint.constant_subspace; });
   }
 
-  /// Each joint's forces depend on its own coordinates, so all joints are perturbed at a time, along as many of their velocities
-  /// as there are lanes.
+  /// Add the forces of joints. Each joint's forces depend on its own coordinates, so all joints are perturbed at the same time, along as many of
+  /// their velocities as there are lanes.
   template <class R> void add_joint_springs(const T* q, const Gradient<T>& by) {
     int most = 0;
     for (int i = 1; i < tree_.links; ++i) most = std::max(most, tree_.link[i].nv);
@@ -435,7 +440,7 @@ template <class T> class Pullback {
     }
   }
 
-  /// - x . (the forces that `put` puts on these two links); returns the part of the second one, about its origin.
+  /// Add the scalar - x . (the forces that `put` applies to these two links). Returns the covectors of the second link, about its origin.
   template <class R, class Put> Covectors add_tie(const int* link, const int* body_of, Put put_between) {
     const Arena::Scope scope(arena_);
     auto* all = arena_.take<LinkMotion<Varied<R, T>>>(tree_.links);
@@ -470,7 +475,7 @@ template <class T> class Pullback {
     return e;
   }
 
-  /// Change of a joint's own columns by its rotations, about the root's origin; see above.
+  /// Changes of a joint's own columns by its rotations, about the root's origin; see the head of this file.
   struct ColumnChange {
     Motion<T> g, b, h, bias_by_v;
   };
@@ -545,8 +550,8 @@ template <class T> class Pullback {
   Vec gravity_;
 };
 
-/// Derivatives of w . inverse dynamics with respect to q, v, a and the inertial parameters of all bodies, 3 nv + 10 (bodies - 1)
-/// numbers; with `dimensions` with respect to these too (zero on entry).
+/// Derivatives of w . inverse dynamics with respect to q, v, a and the inertial parameters of all bodies, 3 nv + 10 (bodies - 1) numbers. If
+/// `dimensions` is not null, its entries, which must be zero on entry, receive the derivatives with respect to dimensions.
 template <class R, class T>
 void inverse_dynamics_vjp(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* w, T* out,
                           const Dimensions<T>* dimensions = nullptr) {

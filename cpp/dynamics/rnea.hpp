@@ -1,11 +1,11 @@
 // tau = M(q) a + h(q, v): recursive Newton-Euler. van der Merwe 4.27-4.32 with the bias of 4.28 corrected; [RBDA] Table 5.1.
 //
-// Accelerations are classical, so that no linear velocity is needed, and each body's rotation is one Cartesian tensor,
-// Omega = skew(w') + skew(w)^2 (thesis ch. 3): a point at r of the body accelerates by a + Omega r, and with the Euler tensor
-// J = int r r^T dm (3.29) the moment that the motion needs is the dual of Omega J - (Omega J)^T.
+// Accelerations are classical, so that no linear velocity is needed, and each body's rotation is one Cartesian tensor, Omega = skew(w') + skew(w)^2
+// (thesis ch. 3): a point at r of the body accelerates by a + Omega r, and with the Euler tensor J = int r r^T dm (3.29) the moment required by the
+// motion is the axial vector of Omega J - (Omega J)^T.
 //
 //   reads   q (nq), v, a (nv), motion of the ground, wrenches     writes  tau (nv) [N m or N]
-//   work    per body, in its own frame; the ground accelerates against gravity, so that every body feels its weight
+//   work    per body, in its own frame; the ground has the acceleration -g, so that every body's weight is included
 //   cost    O(bodies)
 #pragma once
 
@@ -14,10 +14,10 @@
 namespace sarrus {
 
 template <class T> struct RneaLink {
-  Transform<T> X;   // in the parent
-  Vec3<T> w, dw, a;  // angular velocity and acceleration, classical acceleration of the origin
+  Transform<T> X;  // in the parent
+  Vec3<T> w, dw, a;  // angular velocity and angular acceleration of the body, classical acceleration of its origin
   Mat3<T> Omega;
-  Force<T> f;  // first the force for the motion, then the force that the joint transmits (4.30)
+  Force<T> f;  // first the force that the body's motion requires, then the force that its joint transmits (4.30)
 
   SARRUS_INLINE void set_omega() {
     const T xx = w(0) * w(0), yy = w(1) * w(1), zz = w(2) * w(2), xy = w(0) * w(1), xz = w(0) * w(2), yz = w(1) * w(2);
@@ -37,7 +37,7 @@ template <class T> struct RneaInput {
 /// Results of the recursion: each body's motion and transmitted force, in its own frame at its origin.
 template <class T> struct RneaWork {
   RneaLink<T>* link;
-  Motion<T>* columns;  // of the joints that visit() does not inline
+  Motion<T>* columns;  // columns of the joints that visit() does not inline
 
   Poses<T> poses() const { return {&link->X, sizeof(RneaLink<T>)}; }
 };
@@ -59,7 +59,7 @@ template <class T> SARRUS_NOINLINE RneaWork<T> rnea(const Tree& tree, Arena& are
   ground.set_omega();
   ground.f = Force<T>::zero();
 
-  // outward: motion, and the force that it needs (4.27-4.29)
+  // outward pass: motion, and the force that it requires (4.27-4.29)
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
     RneaLink<T>& link = work[i];
@@ -83,7 +83,7 @@ template <class T> SARRUS_NOINLINE RneaWork<T> rnea(const Tree& tree, Arena& are
 
   external_forces<T>(tree, arena, in, in.a, [work](int link, const Force<T>& push) SARRUS_INLINED { work[link].f -= push; });
 
-  // inward: each joint transmits the force that its subtree needs (4.30, 4.31)
+  // inward pass: each joint transmits the force that its subtree requires (4.30, 4.31)
   for (int i = tree.links - 1; i > 0; --i) {
     const Link& b = tree.link[i];
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED { joint.subspace(columns + b.iv).project(work[i].f, tau + b.iv); });

@@ -1,5 +1,6 @@
-// d tau / d q and d tau / d v of a tree of bodies, by recursion. Singh, Russell and Wensing 2022, with the Coriolis factor B of Echeandia and
-// Wensing 2021. World axes at the root body's origin; V and A are spatial, A_0 = -g. For velocity j, p is the frame that moves its column S:
+// d tau / d q and d tau / d v of a tree of bodies, by recursion. Singh, Russell and Wensing 2022, with the Coriolis factor B of Echeandia and Wensing
+// 2021. All vectors are in world axes at the root body's origin; V and A are spatial, A_0 = -g. For velocity j, p denotes the frame with which its
+// column S moves:
 //
 //   outward   S' = V_p x S       S'' = A_p x S + V_p x S'        V = V_p + S v       A = A_p + S a + S' v
 //   bodies    f = I A + V x* I V         K = w~ J + u h^T        l = m u + w x h     J: the Euler tensor; (w, u) = V; all summed over subtrees
@@ -8,11 +9,11 @@
 //   pairs     i on the path from j to the ground, or j:    D_q(i, j) = S_i . t3_j          D_v(i, j) = S_i . t2_j
 //             i on that path, and not j:                 D_q(j, i) = t1_j . S''_i + t4_j . (S'_i)_w       D_v(j, i) = t1_j . 2 S'_i + t4_j . (S_i)_w
 //
-// For joints whose velocities are not rates of coordinates (ball, free, planar) all columns move with the parent; 2 S' is 2 S' +
-// (S v) x S, and within the joint t3 goes without S x* f.
+// For joints whose velocities are not rates of coordinates (ball, free, planar) all columns move with the parent; 2 S' is replaced by 2 S' + (S v) x
+// S, and for two velocities of the same joint t3 is used without S x* f.
 //
 //   reads   q, v, a, motion of the ground, wrenches      writes  D_q, D_v (nv x nv): of bodies and wrenches, without forces in joints
-//   cost    O(bodies * depth); columns of one state are side by side in lanes R, states of a packet are processed one by one (R = T)
+//   cost    O(bodies * depth); lanes (packet R) contain columns of one state; if T is a packet of states, R = T and columns are processed one by one
 #pragma once
 
 #include <type_traits>
@@ -30,7 +31,7 @@ template <class T> SARRUS_INLINE Force<T> cross_force(const Motion<T>& a, const 
 
 /// Column of a velocity with its rates.
 template <class T> struct MovedColumn {
-  Motion<T> S, S1, S2, twice;  // S', S'', and the counterpart of 2 S'
+  Motion<T> S, S1, S2, twice;  // S', S'', and 2 S' or the term that replaces it
 };
 /// Inertia and forces of a subtree.
 template <class T> struct CarriedMotion {
@@ -48,7 +49,7 @@ template <class T> struct CarriedMotion {
   }
 };
 
-/// Number of columns, or directions, of scalar T that an R contains side by side, and access to one of them.
+/// Number of columns (or directions) of scalar type T that one R contains in its lanes, and access to one of them.
 template <class T, class R> constexpr int columns_of = width_of<std::remove_const_t<R>> / width_of<T>;
 template <class T, class R> SARRUS_INLINE decltype(auto) column_in(R& x, int l) {
   if constexpr (columns_of<T, R> == 1)
@@ -97,7 +98,7 @@ Vec3<T> motion_about(const Tree& tree, const Kinematics<T>& k, int link, const V
   return r;
 }
 
-/// The outward pass, and the sums of each body.
+/// Outward pass, and the sums of each body over its subtree.
 template <class T>
 void move_columns(const Tree& tree, const Kinematics<T>& k, const RneaInput<T>& in, MovedColumn<T>* column,
                   CarriedMotion<T>* carried) {
@@ -208,7 +209,7 @@ SARRUS_NOINLINE void rnea_derivatives(const Tree& tree, Arena& arena, const Tree
         if (i != j) by_q[j * n + i] = column_in<T>(q_down, l), by_v[j * n + i] = column_in<T>(v_down, l);
       }
     }
-    // joints whose columns move with the parent: all pairs are treated alike
+    // joints whose columns all move with the parent: pairs i, j and j, i have the same formula
     for (int l = 0; l < count; ++l) {
       const Link& link = tree.link[tree.column_link[first + l]];
       if (link.nv == 1 || moves_by_rates(link)) continue;

@@ -26,7 +26,7 @@ template <class T> class JointCoordinates {
   NumbersOf<T> numbers_;
 };
 
-/// The bodies' poses in their parents, in the arrays of a recursion: one every `stride` bytes.
+/// Poses of the bodies in their parents, stored in the array of a recursion, one every `stride` bytes.
 template <class T> struct Poses {
   const Transform<T>* first;
   std::size_t stride = sizeof(Transform<T>);
@@ -35,7 +35,7 @@ template <class T> struct Poses {
   }
 };
 
-/// Every body's pose in its parent, and the columns of the joints that visit() does not inline.
+/// Poses of all bodies in their parents, and the columns of the joints that visit() does not inline.
 template <class T> SARRUS_INLINE void joint_poses(const Tree& tree, Arena& arena, const T* q, Transform<T>* X,
                                                   Motion<T>* columns) {
   const JointCoordinates<T> coordinates(tree, arena, q);
@@ -60,7 +60,7 @@ template <class T> struct GroundMotion {
   const T* acceleration = nullptr;
 };
 
-/// External wrench [moment; force] on the mechanism, in the axes and at the origin of a frame with the pose X in a body.
+/// External wrench [moment; force] on the mechanism, at the origin and in the axes of a frame that has the pose X in a body.
 template <class T> struct ExternalWrench {
   int link, body;
   Transform<T> X;
@@ -78,7 +78,7 @@ SARRUS_INLINE T smooth_joint_force(const PassiveTerms& f, const NumbersOf<T>& nu
                                    const T& ball_spring) {
   return numbers(f.damping) * v + numbers(f.stiffness) * deflection(f, numbers, q, ball_spring);
 }
-/// All friction and spring forces, which a motor has to overcome (4.25, 4.26). Coulomb friction is zero at rest.
+/// Sum of all friction and spring forces against which a motor works (4.25, 4.26). Coulomb friction is zero at rest.
 template <class T>
 SARRUS_INLINE T joint_force(const PassiveTerms& f, const NumbersOf<T>& numbers, const T* q, const T& v, const T& ball_spring) {
   return smooth_joint_force(f, numbers, q, v, ball_spring) + numbers(f.friction) * sign(v);
@@ -90,7 +90,7 @@ SARRUS_INLINE T joint_energy(const PassiveTerms& f, const NumbersOf<T>& numbers,
   return T(0.5) * numbers(f.stiffness) * by * by;
 }
 
-/// Add scale times the friction and spring forces to tau.
+/// Add `scale` times the friction and spring forces to tau.
 template <class T> void add_joint_forces(const Tree& tree, const T* q, const T* v, const T& scale, T* tau) {
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];

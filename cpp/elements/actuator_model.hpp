@@ -1,6 +1,7 @@
 // Effort that a drive delivers for the effort u commanded along a velocity: a lag of first or second order,
 //   z-dot = b (u - z)   or   z-double-dot = b^2 (u - z) - 2 d b z-dot,
-// delivers z, or u without a lag. The limit is s (1 - |v|/v_0) if it drives and s if it brakes, with stall effort s and no-load speed v_0.
+// delivers z; without a lag it delivers u. The limit of the effort is s (1 - |v|/v_0) while it drives and s while it brakes, with stall effort s and
+// no-load speed v_0.
 #pragma once
 
 #include "element.hpp"
@@ -11,7 +12,7 @@ struct ActuatorModel : ForceElement {
   static constexpr const char* name = "ActuatorModel";
   static constexpr bool has_rates = true, delivers = true;
   JointVelocity joint;
-  int order;  // order of the lag, which equals its number of internal states
+  int order;  // order of the lag (0, 1 or 2), which equals its number of internal states
   Number bandwidth, damping_ratio, stall, no_load_speed;  // bandwidth: 1/time constant, or the natural frequency
 
   template <class F> void fields(F field) {
@@ -22,7 +23,7 @@ struct ActuatorModel : ForceElement {
   int states() const { return order; }
   double state_unit(const StateUnits& units) const { return units.effort(joint.iv); }
 
-  template <class T> void apply(ElementCall<T>&) const {}  // it changes the efforts that other elements command
+  template <class T> void apply(ElementCall<T>&) const {}  // true: this element changes the efforts that other elements command
   template <class T> void deliver(ElementCall<T>& e) const {
     const T &b = e[bandwidth], *lag = e.z + iz;
     T &effort = e.motor[joint.iv], *z_dot = e.z_dot + iz;

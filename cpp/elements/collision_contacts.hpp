@@ -1,7 +1,7 @@
-// Shapes of bodies that touch each other, without compliance. They are rows of the step, not forces
-// (simulation/contact_step.hpp), like RigidContact. Every step detects the touching points anew and starts from
-// the solution of the last step. The internal states store an id and a force of every point that presses, so
-// that a run that is divided in two continues bit for bit. A half step starts from the states of a whole step.
+// Contact between shapes of bodies, without compliance. Like RigidContact, it is not a force but adds rows to the step (simulation/contact_step.hpp).
+// Every step detects the touching points anew, and uses the solution of the last step as initial guess. The internal states store an id and a force
+// of every point that presses. Therefore a run that is divided into two runs has bit-for-bit the same results. The initial guess of a half step is
+// the solution of the last full step.
 #pragma once
 
 #include <memory>
@@ -14,9 +14,10 @@ namespace sarrus {
 struct CollisionContacts : ForceElement {
   static constexpr const char* name = "CollisionContacts";
   static constexpr bool has_rates = false, beside_variants = false, varies = false;
-  /// Internal states of a step: the natural map [m/s] and the number of pressing points, then the numbers of each pressing point.
+  /// Number of internal states of a step: the natural map [m/s] and the number of pressing points, then the values of each pressing point.
   static constexpr int before_points = 2;
-  /// Numbers of a point: id; mean force of the step on the first shape's body (world) [N]; position (world) [m]; moment, if any [N m].
+  /// Values of a point: id; mean force of the step on the first shape's body (world) [N]; position (world) [m]; and, with rotational friction, moment
+  /// [N m].
   enum : int { id, force, position = 4, moment = 7 };
   /// Largest number of pressing points per shape. Spheres have fewer: a sphere has below 15 neighbours on average (Kuperberg and Schramm 1994).
   static constexpr int points_per_shape = 8;
@@ -24,7 +25,7 @@ struct CollisionContacts : ForceElement {
   std::shared_ptr<const Scene> scene;  // its links are `bodies`
   std::vector<BodyFrame> bodies;
   NumberArray friction, restitution, torsional_friction, rolling_friction;  // numbers of each pair
-  bool turns;  // true if one of the last two differs from zero for a pair in any run
+  bool turns;  // true if the last two coefficients (torsional and rolling friction) of some pair are nonzero in any run
   bool poisson;  // restitution is Poisson's
 
   template <class F> void fields(F field) {
@@ -41,7 +42,7 @@ struct CollisionContacts : ForceElement {
   int numbers_per_point() const { return moment + 3 * turns; }
   int states() const { return before_points + numbers_per_point() * kept; }
 
-  /// Apply the forces of the last step, outside of steps; within steps it is rows.
+  /// Outside of steps, apply the forces of the last step. Within steps, the contact is a set of rows and applies no force.
   template <class T> void apply(ElementCall<T>& e) const {
     for (int k = 0; k < states(); ++k) e.z_dot[iz + k] = T(0.0);
     if constexpr (std::is_same_v<T, double>) {

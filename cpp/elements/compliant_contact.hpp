@@ -1,5 +1,6 @@
-// Contact of a sphere (or, of radius zero, a point) of a body with a plane of the world, or with ground whose height above it is a law. The normal
-// force is k d^n (1 + c d-dot), with the depth d (Hunt and Crossley 1975); across it acts Coulomb friction, smoothed at slip speed v_s.
+// Contact of a sphere (or, of radius zero, a point) of a body with a plane of the world, or with ground whose height above the plane is a function of
+// the distance along it. The normal force is k d^n (1 + c d-dot), with the depth d (Hunt and Crossley 1975). The tangential force is Coulomb
+// friction, smoothed at slip speeds below v_s.
 #pragma once
 
 #include "element.hpp"
@@ -9,10 +10,10 @@ namespace sarrus {
 struct CompliantContact : ForceElement {
   static constexpr const char* name = "CompliantContact";
   static constexpr bool has_rates = true, has_chord = true;  // chord: the slip speed, with its v_s
-  BodyFrame frame;  // the centre of the sphere is its origin
+  BodyFrame frame;  // the centre of the sphere is the frame's origin
   Direction normal;
   double offset, radius;  // plane: normal . x = offset
-  const Law* height;  // height of the ground as a function of the distance along . x; null: the plane
+  const Law* height;  // height of the ground as a function of the distance along . x; null: the ground is the plane itself
   Direction along;
   Number stiffness, exponent, dissipation, friction, slip_velocity;
 
@@ -30,7 +31,7 @@ struct CompliantContact : ForceElement {
     const Transform<T>& X = state.X[frame.link];
     Vec3<T> n = cast<T>(normal.n);
     const Vec3<T> center = X.p + X.R * frame.on_the_link<T>(e.tree).p;
-    T above = dot(n, center) - T(offset);  // distance of the centre from the plane, or along the ground's normal
+    T above = dot(n, center) - T(offset);  // distance of the centre from the plane, or from the ground along its normal
     if (height) above = above_ground(e.parameter, above, center, n);
     const T depth = T(radius) - above;
     const auto touches = depth > T(0.0);
@@ -48,9 +49,9 @@ struct CompliantContact : ForceElement {
   }
 
  private:
-  /// Return the distance of a point, at this height over the plane, from ground z = h(s); n becomes the ground's normal. The nearest place on the
-  /// ground satisfies (s - at) + (h - height) h' = 0: the vector to it is normal to the slope. Newton's method starts below the
-  /// point.
+  /// Return the distance of a point, at this height over the plane, from ground z = h(s); n becomes
+  /// the ground's normal. The nearest point s of the ground satisfies (s - at) + (h - height) h' =
+  /// 0: the vector to it is normal to the slope. Newton's method starts below the point.
   template <class T> T above_ground(const T* parameter, const T& above, const Vec3<T>& center, Vec3<T>& n) const {
     const Vec3<T> forward = cast<T>(along.n);
     const T at = dot(forward, center);

@@ -1,4 +1,4 @@
-// Efforts along velocities, interpolated linearly between given times. They are zero before the first time and constant after the last one.
+// Efforts along velocities, interpolated linearly between the times of a table. They are zero before the first time and constant after the last one.
 #pragma once
 
 #include "element.hpp"

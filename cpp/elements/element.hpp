@@ -34,7 +34,8 @@ namespace sarrus {
 
 // ---- Fields ----------------------------------------------------------------------------------------------------------
 
-// Indices of coordinates and velocities continue after the tree's with those of loop joints, whose turns a run counts: see simulation/turns.hpp.
+// Indices of coordinates and velocities: those of loop joints follow the tree's. The simulation counts the revolutions of loop joints
+// (simulation/turns.hpp).
 
 /// Coordinate of a joint, and the velocity that is its rate.
 struct JointCoordinate {
@@ -53,7 +54,7 @@ struct BodyFrame {
   int link, placed;
   template <class T> SARRUS_INLINE decltype(auto) on_the_link(const Tree& t) const { return t.numbers<T>()(t.frame[placed].X); }
 };
-/// Passive terms of the mechanism: along a velocity of the tree (joint -1), or of a loop joint.
+/// Index of passive terms of the mechanism: along a velocity of the tree (joint -1), or of a loop joint.
 struct JointTerms {
   int joint, term;
   const PassiveTerms& of(const Tree& t) const { return joint < 0 ? t.passive[term] : t.loop_motion[joint].terms[term]; }
@@ -66,7 +67,7 @@ struct Direction {
 struct Number {
   int at;
 };
-/// Contiguous array of such parameters; `at` is the index of the first.
+/// Contiguous array of parameters that may differ between runs; `at` is the index of the first one.
 struct NumberArray {
   int at;
 };
@@ -74,8 +75,8 @@ struct NumberArray {
 struct Range {
   Number lower, upper;
 };
-// other types: double, int and bool, the same in all runs; const Law*, null if optional; vectors of velocities and of times;
-// const TaskControl*; const ForceElements*, of elements within an element
+// Fields of other types have the same value in all runs: double, int and bool; const Law*, null if optional; vectors of velocities and of times;
+// const TaskControl*; const ForceElements*, for elements within an element
 
 /// Condition on a number.
 enum class Sign { any, positive, not_negative, not_negative_or_infinite };
@@ -102,47 +103,50 @@ template <class T, class R> Dual<T, R> exponential(const Dual<T, R>& x) {
 template <int W, bool Own> Packet<W, Own> logarithm(Packet<W, Own> x) {
   return Packet<W, Own>::each([&](int i) { return std::log(x.lanes[i]); });
 }
-/// Return x^n for x >= 0; at zero with the derivatives at a small positive x.
+/// Return x^n for x >= 0. At zero, the derivatives are those at a small positive x.
 template <class T, class R> Dual<T, R> power(const Dual<T, R>& x, const Dual<T, R>& n) {
   const T y = power(x.value, n.value), positive = select(x.value > T(0.0), x.value, T(1.0));
   const T slope = n.value * power(x.value, T(n.value - T(1.0)));
   return {y, R(slope) * x.rate + R(y * logarithm(positive)) * n.rate};
 }
 
-/// Return the value in the first lane: clocks are the same in all lanes.
+/// Return the value of the first lane. Valid for clocks, because they are the same in all lanes.
 inline double first_lane(double x) { return x; }
 template <class T, class R> double first_lane(const Dual<T, R>& x) { return first_lane(x.value); }
 template <int W, bool Own> double first_lane(const Packet<W, Own>& x) { return x.lanes[0]; }
 
-/// Chords of limited forces: the damping that represents each force at a state. They are stored or, if `frozen`, used.
+/// Chords of limited forces: for each force, the damping that represents it at a state. If `frozen`, the stored chords are used; otherwise they are
+/// computed and stored.
 template <class T> struct Chords {
   T* chord = nullptr;  // chord of each element with has_chord
   bool frozen = false;
 };
 
-/// State for all elements, and outputs to which they add. q, v, motor and tau may continue with the values of loop joints.
+/// Inputs of all elements (the state), and outputs to which elements add. In q, v, motor and tau, values of loop joints may follow those of the tree.
 template <class T> struct ElementCall {
   const Tree& tree;
   Arena& arena;
   const T* parameter;
   const T& time;
   const T *q, *v, *z;
-  int width;  // number of velocities, of all joints in v
+  int width;  // number of velocities of all joints in v, including loop joints
   T *motor, *tau, *z_dot;
-  const T* springs = nullptr;  // an additional generalised force of the mechanism, which is not part of the tree
+  const T* springs = nullptr;  // additional generalised force of the mechanism that is not part of the tree
   const T* held_values = nullptr;  // values held from sample to sample
-  T *stiffness = nullptr, *damping = nullptr;  // linear rates along joints (width), for steps that are implicit in them; or null
+  // stiffness and damping along joints (width), for steps that are implicit in them; or null
+  T *stiffness = nullptr, *damping = nullptr;
   Chords<T> chords{};
   Surroundings<T> around{};
-  bool rigid = false;  // contacts and stops are rows of the step, and apply no forces themselves
-  double unwinding = 1e3;  // bound on the rate of a controller's z near a limit, relative to the distance [1/s]
+  bool rigid = false;  // true: contacts and stops are rows of the step, and apply no forces themselves
+  // near its limits, the rate of a controller's z is at most this value times the distance to the limit [1/s]
+  double unwinding = 1e3;
 
   const T* (*caller_rows)(void* run, const T* q, const T* v,
                           bool rates) = nullptr;  // function of the caller that returns constraint rows; null: none
   void* run = nullptr;
 
-  T pressing = T(0.0);  // contact signature: a bit set of the elements that press (the first 50)
-  T lacking = T(0.0);  // largest relative part of a controller's forces that no motor can deliver
+  T pressing = T(0.0);  // contact signature: bits of the pressing elements (the first 50)
+  T lacking = T(0.0);  // largest fraction of a controller's forces that no motor can produce
   T status = T(0.0);
 
   T* chord = nullptr;  // chord of the current element
@@ -151,7 +155,7 @@ template <class T> struct ElementCall {
 
   const T& operator[](Number n) const { return parameter[n.at]; }
   const T* operator[](NumberArray n) const { return parameter + n.at; }
-  /// Evaluate value, rate and acceleration of a law.
+  /// Evaluate value, rate and acceleration of a time function.
   void follow(const Law* law, T (&g)[3]) const { evaluate(*law, parameter, &time, g); }
   T value(const Law* law) const {
     T g[3];
@@ -160,7 +164,7 @@ template <class T> struct ElementCall {
   }
   T within(Range limits, const T& x) const { return least(most(x, (*this)[limits.lower]), (*this)[limits.upper]); }
 
-  /// Evaluate rows from a function of the caller, with their c and gamma; or their rates.
+  /// Evaluate the rows that a function of the caller returns, with their c and gamma; or the rates of these rows.
   const T* pfaffian_values() {
     if (caller_rows && !around.pfaffian_values) around.pfaffian_values = caller_rows(run, q, v, false);
     return around.pfaffian_values;
@@ -181,7 +185,7 @@ template <class T> struct ElementCall {
   }
 };
 
-/// Units of internal states: for every velocity 1 rad or a length, and the unit of the effort along it.
+/// Units of internal states: for every velocity, the unit of its coordinate (1 rad or a length), and the unit of the effort along it.
 struct StateUnits {
   const double* velocity;
   double power;
@@ -195,9 +199,10 @@ struct ForceElement {
   int iz = 0;  // index of its first internal state
 
   static constexpr bool delivers = false, has_chord = false, holds = false;  // holds: see held.hpp
-  static constexpr bool beside_variants = true;  // true if variants are evaluated side by side; false if one by one
+  // true if the element can be evaluated for several variants in lanes; false if only one by one
+  static constexpr bool beside_variants = true;
   static constexpr bool has_linear_rates = false;
-  static constexpr bool varies = true;  // true if it is evaluated with dual numbers, for derivatives of steps
+  static constexpr bool varies = true;  // true if the element can be evaluated with dual numbers, for derivatives of steps
   int states() const { return 0; }
   double state_unit(const StateUnits&) const { return 1.0; }
   void settle() {}
@@ -207,7 +212,7 @@ struct ForceElement {
 
 // ---- Forces at points of bodies --------------------------------------------------------------------------------------
 
-/// Add the generalised force of a force f at the point p (world) of a body: from the body to the ground, f . (u + w x r).
+/// Add the generalised force of a force f at the point p (world) of a body, joint by joint from the body to the ground: f . (u + w x r).
 template <class T>
 SARRUS_INLINE void add_point_force(const Tree& tree, const LoopState<T>& state, int link, const Vec3<T>& p, const Vec3<T>& f,
                                    T* tau) {

@@ -1,5 +1,6 @@
-// Spring and damper that act if a coordinate, or a sum of several, exceeds its limits by d: k d + c d-dot, with |c d-dot| at most k d. So it never
-// pulls, and begins without a jump. In rigid steps it is a row instead, whose mean force in the last step is its internal state.
+// Spring and damper that act if a coordinate, or a sum of several, exceeds its limits by d: k d + c d-dot, with |c d-dot| at most k d. Therefore the
+// force never pulls, and increases from zero without a jump. In rigid steps (simulation/contact_step.hpp) the stop is a row instead of a force, and
+// the row's mean force in the last step is the stop's internal state.
 #pragma once
 
 #include "element.hpp"
@@ -25,7 +26,7 @@ struct EndStop : ForceElement {
   template <class T> void apply(ElementCall<T>& e) const {
     if (rigid) e.z_dot[iz] = T(0.0);
     if (e.rigid) return;
-    if (rigid) {  // outside of steps, apply the force of the last step
+    if (rigid) {  // outside of steps, apply the stop's mean force in the last step
       for (const JointCoordinate& coordinate : joint) e.tau[coordinate.iv] += e.z[iz];
       return;
     }

@@ -1,4 +1,4 @@
-// An effort given by a function of time.
+// An effort that is a function of time.
 #pragma once
 
 #include "element.hpp"

@@ -1,4 +1,4 @@
-// Efforts of zero-order holds are part of the state of a run, after q, v and the integrated z. A type with held values also has
+// The efforts of zero-order holds are part of the state of a run, stored after q, v and the integrated z. A type with such values also has
 //
 //   held_size()                                       number of held values, which start at `place`
 //   due(held_values)                                  time of the next sample; at the start of a run it is due at once
@@ -17,7 +17,7 @@ constexpr double never = 1e300;  // finite, because the compiler assumes finite 
 
 struct HeldElement : ForceElement {
   static constexpr bool holds = true, has_rates = false;
-  int place = 0, width = 0;  // place: index of the first value; width: number of velocities
+  int place = 0, width = 0;  // place: index of the first sampled value in the state; width: number of velocities
 };
 
 }  // namespace sarrus

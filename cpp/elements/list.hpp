@@ -1,4 +1,4 @@
-// Force elements that a caller adds, and storage for the objects that their fields point to.
+// Force elements that a caller adds, with memory for the objects to which their fields point.
 #pragma once
 
 #include <deque>
@@ -28,14 +28,14 @@ class ForceElementList {
   }
   const Law* keep(Law law) { return &laws_.emplace_back(std::move(law)); }
   const TaskControl* keep(TaskControl law) { return &laws_of_tasks_.emplace_back(std::move(law)); }
-  /// Store elements of an element: fill(list) adds them.
+  /// Store the elements of an element, such as the controllers of a sample-and-hold: fill(list) adds them.
   template <class Fill> const ForceElements* keep_inner(Fill&& fill) {
     ForceElementList& inner = inner_.emplace_back(width_);
     fill(inner);
     return inner.kept_ = std::make_unique<ForceElements>(inner.all()), inner.kept_.get();
   }
 
-  /// Notify task controllers that elements act on loop joints, so that they read the state of these joints.
+  /// Notify task controllers that elements apply forces to loop joints, so that the controllers read the state of these joints.
   void drive_loop_joints() {
     for (TaskControl& law : laws_of_tasks_) law.drives_loop_joints = true;
     for (ForceElementList& list : inner_) list.drive_loop_joints();

@@ -1,5 +1,5 @@
-// A spring of the mechanism along an angle of a loop joint, k (r - x), with x including the turns that a run has counted. It is created by
-// simulation/run_numbers.hpp, and acts only there.
+// A spring of the mechanism along an angle of a loop joint, k (r - x), where x includes the revolutions that a simulation has counted.
+// simulation/run_numbers.hpp creates these elements, for use in simulations only.
 #pragma once
 
 #include "element.hpp"

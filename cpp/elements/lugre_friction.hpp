@@ -25,10 +25,11 @@ struct LuGreFriction : ForceElement {
     const T &rate = e.v[joint.iv], &s0 = e[stiffness], &s1 = e[damping], &z = e.z[iz], ratio = rate / e[stribeck_velocity];
     T& z_dot = e.z_dot[iz];
     const T most_friction = e[sliding] + (e[sticking] - e[sliding]) * exponential(-(ratio * ratio));
-    // rate of the bristles; at most 1/ms, or steps would have to be shorter
+    // rate of the bristles, limited to 1/ms, because faster rates would need shorter steps
     const T settling = abs(rate) * s0 / most_friction;
     z_dot = (rate - settling * z) / (T(1.0) + settling * T(1e-3));
-    const T slipping = select(settling * s1 > s0, s0 / settling, s1);  // while they slip, at most the total friction
+    // while the bristles slip, their force is at most the total friction
+    const T slipping = select(settling * s1 > s0, s0 / settling, s1);
     e.tau[joint.iv] -= s0 * z + slipping * z_dot;
   }
 };

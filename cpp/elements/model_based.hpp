@@ -1,11 +1,11 @@
 // Model-based control laws: efforts of motors for given accelerations.
 //
-// On loops the targets are those of independent coordinates. The loops complete a, v_d and a_d to those of all joints,
+// If there are loops, the targets are for independent coordinates. The loop equations determine a, v_d and a_d of all other joints,
 //
 //   J a = gamma,   J v_d = c,   J a_d = c-dot - J-dot v_d  (so that a_d is the rate of v_d along the current motion),
 //
-// and motors share tau as in ../loops/efforts.hpp. If the motors are at the coordinates with targets, one factor suffices. Its matrix has
-// W = 1 for the other velocities and 0 for these, without the columns of J that belong to these:
+// and tau is distributed to the motors as in ../loops/efforts.hpp. If the coordinates with targets are those with motors, one factor suffices. In its
+// matrix, W is 0 for these velocities and 1 for all others, and the columns of J for these velocities are omitted:
 //
 //   [W J^T; J 0] [x; 0] = [0; rows - J given]   completes a motion,   and [0; z] of [tau; 0] leaves u = tau - J^T z to the motors.
 #pragma once
@@ -20,12 +20,13 @@
 
 namespace sarrus {
 
-/// Common part of such laws: motors, and coordinates with a target.
+/// Members that all such control laws have: motors, and coordinates with a target.
 struct ModelLaw : ForceElement {
   static constexpr bool has_rates = true, varies = false;
-  std::vector<JointTarget> targets;  // all coordinates of a tree; with loops, as many as there are degrees of freedom
+  // coordinates with a target: all of a tree; with loops, as many as there are degrees of freedom
+  std::vector<JointTarget> targets;
   std::vector<JointVelocity> motors;  // motors of the mechanism; empty: every velocity of the tree has one
-  bool own_motors = false;  // true if the motors are those of the targets
+  bool own_motors = false;  // true if the coordinates with targets are those with motors
 
   void settle() {
     own_motors = std::is_permutation(targets.begin(), targets.end(), motors.begin(), motors.end(),
@@ -33,7 +34,7 @@ struct ModelLaw : ForceElement {
   }
 };
 
-/// Law with a target per coordinate, and gains: kp of every target, and kd.
+/// Control law with a target for each coordinate, and gains: kp for every target, and kd.
 struct TrackingLaw : ModelLaw {
   NumberArray proportional, derivative;
 
@@ -58,7 +59,7 @@ template <class T> class ModelBased {
     return work;
   }
 
-  /// Factorise the matrix in which velocities with a target are fixed, and evaluate J.
+  /// Factorise the matrix in which the velocities with a target are fixed, and evaluate J.
   void factorise() {
     if (tree_.loops.rows == 0) return;
     T* free_weights = take(tree_.nv);
@@ -73,8 +74,8 @@ template <class T> class ModelBased {
     constraint_rows(tree_, arena_, place(tree_, arena_, q_, &time_, e_.pfaffian_values()), output, 0, tree_.loops.constraints);
   }
 
-  /// Compute x (nv) with J x = rows, with the prescribed values of velocities that have a target. The entries of `rows` are
-  /// differences of terms with these squared sizes (or null).
+  /// Compute x (nv) with J x = rows, in which the velocities with a target have their prescribed values. If not null, the second argument contains
+  /// the squared norms of the terms whose differences are the entries of `rows`.
   T complete(const T* prescribed, const T* rows, const T* size, T* x) {
     for (int k = 0; k < tree_.nv; ++k) x[k] = T(0.0);
     for (int k = 0; k < targets(); ++k) x[law_.targets[k].iv] = prescribed[k];
@@ -95,8 +96,8 @@ template <class T> class ModelBased {
     constraint_rows(tree_, arena_, place(tree_, arena_, q_, &time_, e_.pfaffian_values()), output, 0, tree_.loops.constraints);
   }
 
-  /// Compute c-dot - J-dot x along the current motion with constant x: the rate of c - J x at q + epsilon q-dot, t + epsilon.
-  /// `size` is the size of the terms of gamma at the larger velocity of the two motions.
+  /// Compute c-dot - J-dot x along the current motion with constant x: the rate of c - J x at q + epsilon q-dot, t + epsilon. `size`: norm of the
+  /// terms of gamma at the larger velocity of the two motions.
   void rates_of_rows(const T* x, T* c_dot, T* size) {
     if (tree_.loops.rows == 0) return;
     T* both_motions = take(tree_.nv);
@@ -116,10 +117,10 @@ template <class T> class ModelBased {
     for (int r = 0; r < tree_.loops.rows; ++r) c_dot[r] = slip[r].rate;
   }
 
-  /// Distribute tau to the motors; returns the relative part that no motor can deliver.
+  /// Distribute tau to the motors. Returns the fraction of tau that no motor can produce.
   T share(const RneaWork<T>& work, T* tau) {
     T* motor = e_.motor;
-    if (law_.motors.empty()) {  // all joints of a tree have a motor
+    if (law_.motors.empty()) {  // in a tree, all joints have a motor
       for (int k = 0; k < tree_.nv; ++k) motor[k] += tau[k];
       return T(0.0);
     }
@@ -148,7 +149,7 @@ template <class T> class ModelBased {
   }
 
  private:
-  /// Solve for the right-hand side of the equation, whose size, squared, is `terms`; `error`: the relative residual.
+  /// Solve for the right-hand side of the equation. `terms`: its squared norm before cancellation; `error` receives the relative residual.
   const T* solve(const T& terms, T& error) {
     T* corrected = take(equation_->solved().plan.unknowns);
     equation_->terms = terms;

@@ -1,6 +1,6 @@
 // PD+: tau = M a_d + C v_d + n + kp (g - q) + kd (g-dot - v)                 (Paden and Panja 1988)
 //
-// With v_d on the loops the error v - v_d is a velocity that they allow, so constraint forces do no work on it. So the stability proof of PD+ for
+// If v_d satisfies the loop equations, the error v - v_d does too, so constraint forces do no work on it. Therefore the stability proof of PD+ for
 // trees also holds with loops.
 #pragma once
 
@@ -34,7 +34,8 @@ struct PDPlus : TrackingLaw {
     off = most(off, model.complete(second, c_dot, size, a_d));
     const T* rest = zeros<T>(e.arena, nv);
     const auto work = model.inverse_dynamics(rest, a_d, tau);
-    if (tree.has_joint_forces) {  // friction of the desired motion: its difference from the actual friction damps the error
+    // use the friction of the desired motion; its difference from the actual friction damps the error
+    if (tree.has_joint_forces) {
       add_joint_forces(tree, e.q, rest, T(-1.0), tau);
       add_joint_forces(tree, e.q, v_d, T(1.0), tau);
     }

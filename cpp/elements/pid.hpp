@@ -1,4 +1,5 @@
-// Control of a coordinate within limits: u = kp e + kd e-dot + z, z-dot = ki e, e = g(t) - q. z is constant while it would drive u beyond limits.
+// PID control of a coordinate within limits: u = kp e + kd e-dot + z, z-dot = ki e, e = g(t) - q. z is constant while an increase would drive u
+// beyond its limits (anti-windup).
 #pragma once
 
 #include "element.hpp"
@@ -30,7 +31,7 @@ struct PID : ForceElement {
     if constexpr (std::is_same_v<T, double>)
       if (e.stiffness && effort > e[limits.lower] && effort < e[limits.upper])
         e.stiffness[joint.iv] += e[proportional], e.damping[joint.iv] += e[derivative];
-    // near a limit the rate of z is bounded by the distance over 1 ms, so that it has no jump, which implicit steps could not solve for
+    // near a limit, the rate of z is at most the distance divided by 1 ms; then it has no jump, which implicit steps could not solve
     const T unwinding = T(e.unwinding);
     const T room = most(e[limits.upper] - effort, T(0.0)), room_below = least(e[limits.lower] - effort, T(0.0));
     e.z_dot[iz] = most(least(e[integral] * off, room * unwinding), room_below * unwinding);

@@ -1,5 +1,5 @@
-// A motor that turns a wheel of limited momentum h: u(t) plus the efforts of other elements, within limits. Near the largest momentum its rate is
-// bounded by the distance over 10 ms; beyond, the wheel is braked.
+// A motor with a reaction wheel of limited momentum h. Its effort is u(t) plus the efforts of other elements, within limits. Near the largest
+// momentum, the rate of h is at most the distance divided by 10 ms; above it, the wheel is braked.
 #pragma once
 
 #include "element.hpp"

@@ -1,6 +1,6 @@
-// A point or sphere of a body on a plane of the world or of another body, without compliance. It is not a force, but rows of the
-// step (simulation/contact_step.hpp), with Coulomb friction, friction against spinning and rolling, and Newton's or Poisson's
-// restitution. Its internal states are mean forces of the last step, which do not depend on the step length.
+// A point or sphere of a body on a plane of the world or of another body, without compliance. It is not a force but adds rows to the step
+// (simulation/contact_step.hpp), with Coulomb friction, friction against spinning and rolling, and Newton's or Poisson's restitution. Its internal
+// states are the mean forces of the last step; unlike impulses they do not depend on the step length.
 #pragma once
 
 #include "../contact/point.hpp"
@@ -13,7 +13,7 @@ struct RigidContact : ForceElement {
   static constexpr bool has_rates = false;
   static constexpr int numbers = 4;  // force along the normal and two tangents [N], natural map of the step [m/s]
   static constexpr int moments = 3;  // moments of friction about the normal and two tangents [N m]
-  BodyFrame frame, on;  // the centre is the origin of `frame`; in the axes of `on` the plane is normal . x = offset
+  BodyFrame frame, on;  // the centre of the sphere is the origin of `frame`; the plane is normal . x = offset in the axes of `on`
   Direction normal;
   double offset, radius;
   Number friction, restitution, torsional_friction, rolling_friction;
@@ -30,7 +30,7 @@ struct RigidContact : ForceElement {
   }
   int states() const { return numbers + turns * moments; }
 
-  /// Apply the forces of the last step, outside of steps; within steps it is rows.
+  /// Outside of steps, apply the forces of the last step. Within steps, the contact is a set of rows and applies no force.
   template <class T> void apply(ElementCall<T>& e) const {
     for (int k = 0; k < states(); ++k) e.z_dot[iz + k] = T(0.0);
     if constexpr (std::is_same_v<T, double>) {

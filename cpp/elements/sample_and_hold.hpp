@@ -1,4 +1,4 @@
-// Controllers with a clock: they are evaluated at samples, and their efforts are held until the next ones.
+// Digital controllers: they are evaluated at sample times, and their efforts are constant between samples.
 //
 //   sample k   at t_0 + k period, with t_0 the beginning of the run:   u_k = f(t, q, v, z),  z <- z + period z-dot   (Euler's method)
 //   effort     u_k from t_0 + k period + delay until u_k+1 follows; zero before u_0
@@ -15,10 +15,10 @@ struct SampleAndHold : HeldElement {
   static constexpr const char* name = "SampleAndHold";
   static constexpr bool varies = false;
   const ForceElements* controllers;
-  bool calls;  // true if the caller's function is also evaluated
+  bool calls;  // true if a function of the caller is evaluated too
   double period, delay;
   std::vector<double> position_step, velocity_step,
-      effort_step;  // positions, velocities and efforts are rounded to multiples of these; empty: no rounding
+      effort_step;  // positions, velocities and efforts are rounded to multiples of these values; empty: no rounding
   int pending = 0;  // largest number of delayed commands
 
   template <class F> void fields(F field) {
@@ -44,7 +44,7 @@ struct SampleAndHold : HeldElement {
     double samples = first_lane(*h.samples), acting = first_lane(*h.acting);
     if (samples == 0.0) *h.begun = T(time);
     const double begun = first_lane(*h.begun);
-    // apply delayed commands first; otherwise a delay of whole periods would need one more stored effort
+    // apply delayed commands before taking a sample; otherwise a delay of an integer number of periods would need memory for one more effort
     for (; acting < samples && begun + acting * period + delay <= upto; ++acting)
       std::copy(h.effort + width, h.effort + (1 + pending) * width, h.effort);
     if (begun + samples * period <= upto) {

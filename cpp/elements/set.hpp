@@ -59,11 +59,12 @@ template <class E> struct Elements {
 
 struct ForceElements {
   EveryKind<Elements> kinds;
-  unsigned nonempty = 0;  // bit set of the kinds with an element
+  unsigned nonempty = 0;  // bit set of the kinds of which there is an element
   // limit of the controllers' total effort for every velocity, including those of loop joints; or null
   const double* effort_limit = nullptr;
-  int nz = 0, parameters = 0;  // numbers of integrated internal states, and of parameters
-  int held_size = 0;  // number of held values, including the coordinates whose turns are counted
+  int nz = 0, parameters = 0;  // number of integrated internal states, and of parameters
+  // number of values that are constant between samples, including the loop coordinates whose revolutions are counted
+  int held_size = 0;
 
   template <class E> const Elements<E>& all() const { return std::get<Elements<E>>(kinds); }
 
@@ -78,7 +79,7 @@ struct ForceElements {
     });
   }
 
-  /// Return true if any force can be stiff.
+  /// Return true if the force of some element can be stiff.
   bool have_rates() const {
     return any([](const auto& elements) SARRUS_INLINED { return std::decay_t<decltype(elements)>::Kind::has_rates; });
   }
@@ -88,14 +89,14 @@ struct ForceElements {
   SARRUS_INLINE bool deliver() const {
     return any([](const auto& elements) SARRUS_INLINED { return std::decay_t<decltype(elements)>::Kind::delivers; });
   }
-  /// Return true if all act on variants side by side.
+  /// Return true if all elements can be evaluated for several variants in lanes.
   bool beside_variants() const;
   int chords() const {
     int n = 0;
     each_kind([&](const auto& elements) { n += std::decay_t<decltype(elements)>::Kind::has_chord ? elements.count : 0; });
     return n;
   }
-  /// Return true if an element acts on a velocity with an index of nv or more.
+  /// Return true if an element refers to a velocity with an index of nv or more (a loop joint).
   bool act_beyond(int nv) const;
 
  private:
@@ -103,7 +104,7 @@ struct ForceElements {
     static_assert(sizeof...(k) <= 32);
     ((nonempty >> k & 1U ? visit(std::get<k>(kinds)) : void()), ...);
   }
-  /// Return true if the predicate holds for a kind with elements.
+  /// Return true if the predicate is true for some kind of which there are elements.
   template <class Predicate> SARRUS_INLINE bool any(Predicate predicate) const {
     bool yes = false;
     each_kind([&](const auto& elements) SARRUS_INLINED { yes |= predicate(elements); });
@@ -126,7 +127,7 @@ inline bool ForceElements::beside_variants() const {
 template <class Kind, class T> constexpr bool acts_in =
     (Kind::beside_variants || !has_own_numbers<T>) && (Kind::varies || !carries_rates<T>);
 
-/// Return true if a field refers to a velocity with an index of nv or more.
+/// Return true if a field refers to a velocity with an index of nv or more (a loop joint).
 template <class X> bool is_beyond(const X&, int) { return false; }
 inline bool is_beyond(const JointCoordinate& x, int nv) { return x.iv >= nv; }
 inline bool is_beyond(const JointVelocity& x, int nv) { return x.iv >= nv; }
@@ -152,7 +153,7 @@ template <class T, class Visit> SARRUS_INLINE void each_evaluated(const ForceEle
   });
 }
 
-/// Add the forces of all elements, then those of elements that depend on the others.
+/// Add the forces of all elements; elements that use the forces of others are evaluated last.
 template <class T> void apply(const ForceElements& elements, ElementCall<T>& e) {
   const Arena::Scope scope(e.arena);
   int chords = 0;
@@ -163,7 +164,7 @@ template <class T> void apply(const ForceElements& elements, ElementCall<T>& e) 
   each_evaluated<T>(elements, [&](const auto& element) { element.respond(e); });
 }
 
-/// Convert the commanded efforts into those that motors deliver.
+/// Convert the commanded efforts to those that motors produce.
 template <class T> void deliver(const ForceElements& elements, ElementCall<T>& e) {
   each_evaluated<T>(elements, [&](const auto& element) { element.deliver(e); });
 }

@@ -1,4 +1,4 @@
-// Motors that are driven by tasks: see ../control/task_control.hpp. They use the forces of all other elements.
+// Motors controlled by tasks: see ../control/task_control.hpp. The controller uses the forces of all other elements.
 #pragma once
 
 #include "element.hpp"

@@ -1,4 +1,4 @@
-// Efforts along velocities, held from each of the given times to the next. Internal values:
+// Efforts along velocities, from a table; each is constant from its time to the next time. Internal values:
 //   [0] number of rows used so far    then the current effort
 #pragma once
 
@@ -32,7 +32,7 @@ struct ZeroOrderHold : HeldElement {
       held_values[place + 1 + motors[k].iv] = parameter[u.at + (rows_taken - 1) * motors.size() + k];
     held_values[place] = T(static_cast<double>(rows_taken));
   }
-  /// Return the parameter that acts along motor k, in a state with this number of rows; or -1.
+  /// Return the parameter that is the effort of motor k, in a state that has used this number of rows; or -1.
   int acting(double rows_taken, std::size_t k) const {
     return rows_taken > 0.0 ? u.at + static_cast<int>((static_cast<std::size_t>(rows_taken) - 1) * motors.size() + k) : -1;
   }

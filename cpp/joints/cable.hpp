@@ -25,14 +25,14 @@ struct Cable : OneAxis, UnitSubspace<tz>, VectorCoordinates<1> {
   template <class F> static void fields(JointConstants& k, F field) { field("radius", k.number[0], "m"); }
 
   template <class T> struct Line {
-    T length, straight, across;  // length of the cable; length of its straight part; sin a / rho
+    T length, straight, across;  // length of the cable; length of its straight part; sin a / rho (see above)
     Vec3<T> n;
   };
   template <class T> static Line<T> line(const JointNumbers<T>& k, const Vec3<T>& p) {
     const T tiny = T(1e-300), r = k[0], &z = p(2);
     const T rho = sqrt(p(0) * p(0) + p(1) * p(1) + tiny), d = rho - r, square = d * d + z * z + tiny, t = sqrt(square - r * r);
     const T cosine = (d * r - z * t) / square;
-    // near the axis before the pulley sin a and rho vanish together: z^2 - t^2 = rho (2 r - rho)
+    // if p is near the axis before the pulley, sin a and rho vanish together; then use z^2 - t^2 = rho (2 r - rho)
     const auto before = z > T(0.0), straight = r < tiny;
     const T near = (t + r * (r + r - rho) / select(before, z + t, T(1.0))) / square;
     const T across = select(before, near, select(straight, near, (d * t + z * r) / (square * rho)));
@@ -42,7 +42,7 @@ struct Cable : OneAxis, UnitSubspace<tz>, VectorCoordinates<1> {
   template <class T> static void read(const JointNumbers<T>& k, const Transform<T>& X, const T*, T* q) {
     q[0] = line(k, X.p).length;
   }
-  /// psi, its rate, and the bias; V is the relative velocity in the child's axes.
+  /// Compute psi, its rate, and the bias. V is the relative velocity in the child's axes.
   template <class T, class Read>
   static void measure(const JointNumbers<T>& k, const Transform<T>& X, const Motion<T>& V, Read& out) {
     const Line<T> l = line(k, X.p);

@@ -1,4 +1,4 @@
-// The rows of any loop joint, and the motion along it.
+// Constraint rows of any loop joint, and the motion along the joint.
 #pragma once
 
 #include "../spatial/symmetric.hpp"
@@ -6,12 +6,12 @@
 
 namespace sarrus {
 
-/// The components of [angular; linear] that a joint leaves free, as bits; -1 if its rows are not plain components.
+/// Free components of a joint in [angular; linear], as bits; -1 if its rows are not plain components.
 inline int free_components(JointKind kind) {
   return visit_every(kind, 0, [](auto joint) -> int { return joint.free_components; });
 }
 
-/// Number of constraint rows of the joint as a loop joint.
+/// Number of constraint rows that the joint has as a loop joint.
 inline int closing_row_count(JointKind kind, int nv) {
   return visit_every(kind, nv, [&](auto joint) -> int { return joint.is_unconstrained ? 0 : 6 - nv; });
 }
@@ -24,8 +24,8 @@ SARRUS_NOINLINE void close_joint(JointKind kind, const JointNumbers<T>& k, const
   visit_every(kind, 0, [&](auto joint) { joint.close(k, X, V, out); });
 }
 
-/// A joint between two frames of known pose and velocity: its coordinates and velocities, and the forces psi along it. These are the dual
-/// basis of its motion space, psi^T phi = 1 (van der Merwe 2.12). On the loops V = phi v, so that
+/// A joint between two frames of known pose and velocity: its coordinates and velocities, and the wrenches psi of unit forces along it. psi is the
+/// dual basis of its motion space phi, psi^T phi = 1 (van der Merwe 2.12). On the loops V = phi v, so that
 ///
 ///   v = psi^T V,    v-dot = psi^T (A - phi-dot v)
 ///
@@ -38,7 +38,7 @@ template <class T> struct ReadJoint {
   Force<T> psi_rate[6];  // psi-dot
 };
 
-/// `near` selects one of the coordinates that have the same pose X.
+/// `near`: of the coordinates that have the same pose X, the nearest to these are returned.
 template <class T>
 SARRUS_NOINLINE void read_joint(JointKind kind, int nv, const JointNumbers<T>& k, const Transform<T>& X, const Motion<T>& V,
                                 const T* near, ReadJoint<T>& out) {

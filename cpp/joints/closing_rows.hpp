@@ -2,8 +2,8 @@
 // joint can take. The rows span the complement of the joint's motion space (van der Merwe 2.10-2.16): Phi_c^T phi = 0, and a relative
 // velocity V is possible if Phi_c^T V = 0.
 //
-// On the constraint Phi_c^T (A - phi-dot q-dot) = 0, so that the rate of Phi_c is never needed; A is the apparent derivative of V in
-// the child's axes. Everything is in the child's axes at its origin, where most joints' rows are plain components of V.
+// On the constraint Phi_c^T (A - phi-dot q-dot) = 0, so that the rate of Phi_c is never needed; A is the apparent derivative of V in the child's
+// axes. All vectors are in the child's axes at its origin, because the rows of most joints are plain components of V there.
 #pragma once
 
 #include "../spatial/conversions.hpp"
@@ -11,11 +11,11 @@
 
 namespace sarrus {
 
-/// Rows and their residual. If the rows are plain components only the residual is computed.
+/// Rows of a loop joint and their residual. If the rows are plain components, only the residual is computed.
 template <class T> struct ClosingJoint {
   T residual[6];  // [rad, m], along the rows
   Force<T> row[6];  // Phi_c
-  Motion<T> bias;  // phi-dot q-dot for the joint rates that correspond to V
+  Motion<T> bias;  // phi-dot q-dot, where q-dot are the joint velocities that correspond to V
 };
 
 /// Two unit vectors that form a right-handed frame with n, smooth except at n = -z.
@@ -25,12 +25,12 @@ template <class T> SARRUS_INLINE void perpendiculars(const Vec3<T>& n, Vec3<T>& 
   y = vec3<T>(xy, s + n(1) * n(1) * k, -n(1));
 }
 
-/// The angle, modulo whole turns, that is nearest to `near`, because a pose does not determine the number of whole turns.
+/// The angle, modulo whole revolutions, that is nearest to `near`, because a pose does not determine the number of revolutions.
 template <class T> SARRUS_INLINE T turns_near(const T& angle, const T& near) {
   return angle + T(2 * M_PI) * nearest((near - angle) / T(2 * M_PI));
 }
 
-/// The angle of the rotation about z in R.
+/// Return the angle of R, which is a rotation about z.
 template <class T> struct TurnAboutZ {
   T sin, cos;  // times the same positive number
   SARRUS_INLINE explicit TurnAboutZ(const Mat3<T>& R) : sin(R(1, 0) - R(0, 1)), cos(R(0, 0) + R(1, 1)) {}
@@ -42,12 +42,12 @@ template <class T> struct TurnAboutZ {
   }
 };
 
-/// Difference of X from a pose near it, in X's axes.
+/// Difference of the pose X from a pose near it, in the axes of X.
 template <class T> SARRUS_INLINE Motion<T> off_by(const Transform<T>& X, const Transform<T>& near) {
   return {log(Mat3<T>(near.R.transpose()) * X.R), transpose_times(X.R, Vec3<T>(X.p - near.p))};
 }
 
-/// Residual of the components that are not free, given the nearest pose that the joint can take.
+/// Residual of the components that are not free; `nearest`: the nearest pose that the joint can take.
 template <class T>
 SARRUS_NOINLINE void close_components(int free, const Transform<T>& X, const Transform<T>& nearest, ClosingJoint<T>& out) {
   const bool turns_freely = (free & 7) == 7;

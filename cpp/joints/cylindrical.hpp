@@ -3,7 +3,7 @@
 
 namespace sarrus {
 
-/// Turns about and slides along one axis. q = (angle about z [rad], displacement along z [m]).
+/// Cylindrical joint: rotates about and slides along one axis. q = (angle about z [rad], displacement along z [m]).
 struct Cylindrical : OneAxis, UnitSubspace<rz, tz>, VectorCoordinates<2> {
   static constexpr const char* name = "Cylindrical";
   static constexpr CoordinateList coordinates = {{"angle", "rad"}, {"slide", "m"}}, velocities = coordinates;

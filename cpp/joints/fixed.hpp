@@ -3,7 +3,7 @@
 
 namespace sarrus {
 
-/// Weld. In the tree it disappears: its two bodies are merged when the mechanism is built.
+/// Fixed joint (weld). The tree does not contain it, because its two bodies are merged when the mechanism is built.
 struct Fixed : JointDefaults, UnitSubspace<>, VectorCoordinates<0> {
   static constexpr const char* name = "Fixed";
   static constexpr CoordinateList coordinates = {}, velocities = {};

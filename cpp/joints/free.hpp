@@ -3,7 +3,7 @@
 
 namespace sarrus {
 
-/// Free motion. q = (quaternion x y z w, position) of the successor; v = its velocity [angular; linear] in its own axes.
+/// Free joint. q = (quaternion x y z w, position) of the successor; v = velocity [angular; linear] of the successor in its own axes.
 struct Free : JointDefaults, UnitSubspace<rx, ry, rz, tx, ty, tz> {
   static constexpr const char* name = "Free";
   static constexpr CoordinateList coordinates = {{"qx", "1"}, {"qy", "1"}, {"qz", "1"}, {"qw", "1"},
@@ -45,7 +45,7 @@ struct Free : JointDefaults, UnitSubspace<rx, ry, rz, tx, ty, tz> {
     quaternion_near(X.R, near).store(q);
     for (int k = 0; k < 3; ++k) q[4 + k] = X.p(k);
   }
-  /// Path of the origin: h (v0 + c x v0), with v0 the mean velocity and c = h w/2, for uniform motion of that point.
+  /// Displacement of the origin in its uniform motion: h (v0 + c x v0), with v0 the mean velocity and c = h w/2.
   template <class T> static void cayley_to_exponential(T* u) {
     const Vec3<T> turn = vec3<T>(u[0], u[1], u[2]), along = vec3<T>(u[3], u[4], u[5]);
     const T c2 = T(0.25) * dot(turn, turn), share = cayley_share(turn);

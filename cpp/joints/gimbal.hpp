@@ -7,13 +7,13 @@ template <class T> SARRUS_INLINE Mat3<T> turn_about(int axis, const T& sin, cons
   return axis == 0 ? rotation_x(sin, cos) : axis == 1 ? rotation_y(sin, cos) : rotation_z(sin, cos);
 }
 
-// Fixed values: sines of rotations and displacements, then cosines.
+// Values of the fixed coordinates: sines of rotations and displacements, then cosines.
 template <class T> SARRUS_INLINE T fixed_sine(const JointNumbers<T>& k, int r) { return k[r]; }
 template <class T> SARRUS_INLINE T fixed_cosine(const JointNumbers<T>& k, int r) { return k[6 + r]; }
 template <class T> SARRUS_INLINE T fixed_displacement(const JointNumbers<T>& k, int t) { return k[3 + t]; }
 
-/// Sines and cosines of the free angles of R = Rot(x) Rot(y) Rot(z), if at most two are free and the others are fixed. They are
-/// unique at a quarter turn about y too, because the fixed angles are known.
+/// Sines and cosines of the free angles of R = Rot(x) Rot(y) Rot(z), if at most two are free and the others are fixed. They are unique even at a
+/// quarter revolution about y, because the fixed angle is known.
 template <class T> SARRUS_INLINE void read_angles(int free, Mat3<T> R, T (&sin)[3], T (&cos)[3]) {
   const auto read = [&](int k, const T& s, const T& c) {
     const T inverse = T(1.0) / sqrt(s * s + c * c + T(1e-300));
@@ -39,7 +39,8 @@ template <class T> SARRUS_INLINE void read_angles(int free, Mat3<T> R, T (&sin)[
     }
 }
 
-/// Compute q at the pose X; of two solutions for three free angles (ry within a quarter turn, and beyond), it is the one nearer to `near`.
+/// Compute q at the pose X. For three free angles there are two solutions, with ry below and above a quarter revolution; the one nearer to `near` is
+/// returned.
 template <class T> SARRUS_NOINLINE void gimbal_coordinates(const JointNumbers<T>& k, const Transform<T>& X, const T* near, T* q) {
   const Mat3<T>& R = X.R;
   T angle[3];
@@ -66,8 +67,8 @@ template <class T> SARRUS_NOINLINE void gimbal_coordinates(const JointNumbers<T>
     if (k.free(3 + t)) q[n++] = d(t);
 }
 
-/// The thesis' general joint. The free angles follow from R and the fixed ones; the remaining rotation is the residual. The
-/// displacement is along the turned axes.
+/// Rows of the thesis' general joint. R and the fixed angles determine the free angles; the remaining rotation is the residual. The displacement is
+/// along the rotated axes.
 template <class T> SARRUS_NOINLINE void close_gimbal(const JointNumbers<T>& k, const Transform<T>& X, const Motion<T>& V,
                                                      ClosingJoint<T>& out) {
   const Mat3<T>& R = X.R;
@@ -93,7 +94,7 @@ template <class T> SARRUS_NOINLINE void close_gimbal(const JointNumbers<T>& k, c
     else if (n_loose == 1)
       perpendiculars(loose[0], normal[0], normal[1]);
     else {
-      // in the child's axes the first axis rotates backwards with the second angle
+      // in the child's axes, the first axis rotates in the direction opposite to the second angle
       const Vec3<T> across = cross(loose[0], loose[1]);
       const T size = dot(across, across), first = dot(cross(w, loose[1]), across) / size,
               second = dot(cross(loose[0], w), across) / size;
@@ -109,16 +110,16 @@ template <class T> SARRUS_NOINLINE void close_gimbal(const JointNumbers<T>& k, c
   for (int t = 0; t < 3; ++t) {
     if (k.free(3 + t)) continue;
     const Vec3<T> e = unit_motion<T>(t).angular;
-    out.row[row] = {cross(e, d), e};  // a force through the centre of the rotations
+    out.row[row] = {cross(e, d), e};  // this row is a force through the centre of the rotations
     out.residual[row++] = d(t) - fixed_displacement(k, t);
   }
   out.bias = {turning, cross(turning, d) + cross(w, d_dot)};
 }
 
-/// The general joint of the thesis: any of rx ry rz tx ty tz free, the others fixed. Rotations about x, y, z, each axis rotated
-/// by the preceding ones (2.26), then a displacement along the rotated axes (2.29), at whose end is the successor. N is the
-/// number of free coordinates. At ry = a quarter turn the columns of phi become dependent, but no division occurs, so inverse
-/// dynamics stays finite.
+/// The general joint of the thesis: any of rx ry rz tx ty tz free, the others fixed. The rotations are about x, y, z, where each axis is rotated by
+/// the preceding rotations (2.26). A displacement along the rotated axes follows (2.29); the successor's origin is at its end. N is the number of
+/// free coordinates. At ry = a quarter revolution the columns of phi become dependent. No function divides by their determinant, so inverse dynamics
+/// remains finite.
 template <int N> struct Gimbal : JointDefaults, VectorCoordinates<N> {
   static constexpr const char* name = "Gimbal";
   static constexpr CoordinateList coordinates = {{"rx", "rad"}, {"ry", "rad"}, {"rz", "rad"},
@@ -138,7 +139,7 @@ template <int N> struct Gimbal : JointDefaults, VectorCoordinates<N> {
   template <class T> struct Stages {
     T sin[3], cos[3];       // of the three rotations
     Vec3<T> d;              // displacement
-    Vec3<T> axis[3];        // of the three rotations, in the successor (2.38, 2.39)
+    Vec3<T> axis[3];        // columns of the three rotations, in the successor's axes (2.38, 2.39)
   };
   template <class T> static Stages<T> stages(const Coordinates<T>& c) {
     const JointNumbers<T>& k = c.constants;
@@ -177,8 +178,8 @@ template <int N> struct Gimbal : JointDefaults, VectorCoordinates<N> {
     }
     return S;
   }
-  /// In the successor's axes, an axis rotates backwards with the rotations after it (5.68-5.71, with a sign that the print
-  /// lacks). The arm d of the rotations changes with the displacements.
+  /// In the successor's axes, an axis rotates opposite to the rotations that follow it (5.68-5.71, with a sign that the thesis omits). The arm d of
+  /// the rotations changes with the displacements.
   template <class T> static Subspace<T, N> subspace_rate(const Coordinates<T>& c, const T* v) {
     const Stages<T> g = stages(c);
     T rate[6];

@@ -3,7 +3,7 @@
 
 namespace sarrus {
 
-/// Screw. q = angle about z [rad]; it advances by the pitch [m/rad] times that.
+/// Helical joint (screw). q = angle about z [rad]; the displacement along z is the pitch [m/rad] times q.
 struct Helical : OneAxis, ConstantSubspace<1>, VectorCoordinates<1> {
   static constexpr const char* name = "Helical";
   static constexpr CoordinateList coordinates = {{"", "rad"}}, velocities = coordinates;
@@ -20,7 +20,7 @@ struct Helical : OneAxis, ConstantSubspace<1>, VectorCoordinates<1> {
     S.column[0].linear(2) = c.constants[0];
     return S;
   }
-  /// The rotation of X does not determine the number of whole turns; the displacement does.
+  /// The displacement of X determines the number of whole revolutions, which its rotation does not.
   template <class T> static void read(const JointNumbers<T>& k, const Transform<T>& X, const T* near, T* q) {
     q[0] = TurnAboutZ<T>(X.R).angle_near(pitch(*k.constants) != 0.0 ? X.p(2) / k[0] : near[0]);
   }

@@ -39,8 +39,8 @@ namespace sarrus {
 
 enum class JointKind : int;  // joint_set.hpp
 
-/// Name and unit of a coordinate or, per second, of a velocity: "rad", "m", or "1"
-/// for the entries of a quaternion. The name is empty if the joint has only one.
+/// Name and unit of a coordinate or (per second) of a velocity: "rad", "m", or "1" for the entries of a quaternion. If the joint has only one, the
+/// name is empty.
 struct Coordinate {
   const char *name, *unit;
   constexpr bool is_angle() const { return unit[0] == 'r'; }
@@ -50,8 +50,8 @@ using CoordinateList = std::initializer_list<Coordinate>;
 
 /// Constant parameters of one joint. Only the joint's own file defines their meaning.
 struct JointConstants {
-  JointKind reversed = {};  // for a reversed joint: its type, in the direction from successor to predecessor
-  int free = 0;  // bit set of the type's coordinates that this joint has, if not all
+  JointKind reversed = {};  // for a reversed joint: the type of the original joint, from successor to predecessor
+  int free = 0;  // bit set of the coordinates of the type that this joint has, if it does not have all
   double number[9] = {0, 0, 0, 0, 0, 0, 0, 0, 0};
 };
 
@@ -64,7 +64,7 @@ template <class T> struct JointNumbers {
   SARRUS_INLINE T operator[](int i) const { return numbers(constants->number[i]); }
 };
 
-/// Storage of a joint's coordinates: q itself, and sine and cosine of its angles, in their order.
+/// Storage of a joint's coordinates: q itself, then sine and cosine of each of its angles.
 template <class T> struct Coordinates {
   const T* q;
   const T* sin;
@@ -78,12 +78,12 @@ template <class T> SARRUS_INLINE Motion<T> combination(int n, const Motion<T>* c
   for (int k = 1; k < n; ++k) m = m + column[k] * v[k];
   return m;
 }
-/// phi^T f: the generalised force along the joint (4.24).
+/// phi^T f: the generalised force of the wrench f along the joint (4.24).
 template <class T> SARRUS_INLINE void project(int n, const Motion<T>* column, const Force<T>& f, T* tau) {
   for (int k = 0; k < n; ++k) tau[k] = dot(column[k], f);
 }
 
-/// Columns that a joint's type defines at compile time.
+/// Columns of phi as a fixed-size array, for joint types whose number of columns is a compile-time constant.
 template <class T, int N> struct Subspace {
   Motion<T> column[N == 0 ? 1 : N];
   SARRUS_INLINE Motion<T> operator*(const T* v) const {
@@ -92,7 +92,7 @@ template <class T, int N> struct Subspace {
   }
   SARRUS_INLINE void project(const Force<T>& f, T* tau) const { sarrus::project(N, column, f, tau); }
 };
-/// Stored columns, as many as the joint has.
+/// Columns that are stored at run time, because their number or values depend on the joint.
 template <class T> struct StoredSubspace {
   const Motion<T>* column;
   int n;
@@ -107,7 +107,7 @@ template <class T> SARRUS_INLINE Motion<T> unit_motion(int k) {
 }
 template <class T> SARRUS_INLINE Transform<T> pure_rotation(const Mat3<T>& R) { return {R, zero3<T>()}; }
 
-/// A frame whose third axis is n. Its x-axis is the given x-axis (or y-axis, if x is too near n) made perpendicular to n.
+/// Return a frame whose z axis is n. Its x axis is the given x axis (the y axis, if x is nearly parallel to n), made perpendicular to n.
 inline Mat3<double> axis_frame(const Vec3<double>& n) {
   const Vec3<double> start = std::abs(n(0)) > 0.9 ? Vec3<double>::UnitY() : Vec3<double>::UnitX();
   const Vec3<double> across = start - n * dot(start, n);
@@ -120,23 +120,23 @@ inline Mat3<double> axis_frame(const Vec3<double>& n) {
 struct JointDefaults {
   static constexpr bool its_own_reverse = false, is_unconstrained = false;
   static constexpr bool has_quaternion = false;  // q starts with one
-  static constexpr bool has_pitch = false;  // true if its parameter is the displacement along its axis per radian
-  static constexpr bool has_ball_spring = false;  // springs act on the rotation vector of the quaternion
-  static constexpr bool whole_turns_return = true;  // a whole turn of an angle returns to the same pose
+  static constexpr bool has_pitch = false;  // true if the joint's parameter is the displacement along its axis per radian
+  static constexpr bool has_ball_spring = false;  // true if springs act along the rotation vector of the quaternion
+  static constexpr bool whole_turns_return = true;  // true if a whole revolution of an angle leads to the same pose
   static constexpr std::initializer_list<const char*> axis_names = {};
   static Mat3<double> axes(const Vec3<double>&, const Vec3<double>&, JointConstants&) { return Mat3<double>::Identity(); }
   template <class F> static void fields(JointConstants&, F) {}
   static void settle(JointConstants&) {}
-  /// Return true if the joint has entry i of `coordinates`; a gimbal has only its free ones.
+  /// Return true if the joint has entry i of `coordinates`. A gimbal has only those that are free.
   static bool has(const JointConstants&, int) { return true; }
-  /// True if a pose determines the number of turns of the joint's angle.
+  /// True if a pose determines the number of revolutions of the joint's angle.
   static bool pose_tells_turns(const JointConstants&) { return false; }
-  /// Reason that it cannot be a loop joint, or null.
+  /// Return the reason why it cannot be a loop joint, or null.
   static const char* cannot_close(const JointConstants&) { return nullptr; }
   /// Convert u from Cayley's map (of u/2) to the exponential map of the same rotation.
   template <class T> static void cayley_to_exponential(T*) {}
 };
-/// Properties of joints with one axis, which is turned onto z.
+/// Properties of joints with one axis, which becomes z of the joint's frame.
 struct OneAxis : JointDefaults {
   static constexpr bool its_own_reverse = true;
   static constexpr std::initializer_list<const char*> axis_names = {"axis"};
@@ -154,9 +154,9 @@ template <int N> struct ConstantSubspace {
   }
 };
 enum Component { rx, ry, rz, tx, ty, tz };  // of [angular; linear]
-constexpr int combined = -1;  // free_components of columns that are not unit vectors
+constexpr int combined = -1;  // value of free_components if the columns are not unit vectors
 
-/// Columns that are unit vectors: components of the velocity are free.
+/// Columns that are unit vectors: the joint's velocities are components of the spatial velocity.
 template <Component... free> struct UnitSubspace : ConstantSubspace<sizeof...(free)> {
   static constexpr std::initializer_list<int> components = {free...};
   static constexpr int free_components = (0 | ... | (1 << free));
@@ -165,7 +165,7 @@ template <Component... free> struct UnitSubspace : ConstantSubspace<sizeof...(fr
   }
 };
 
-/// Defaults of most joints: coordinates that add up, and whose rates are the velocities.
+/// Defaults of most joints: velocities are the rates of the coordinates, and displacements are added to the coordinates.
 template <int N> struct VectorCoordinates {
   static constexpr int nq = N;
   static constexpr bool is_rate(int) { return true; }

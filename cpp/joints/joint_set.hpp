@@ -1,4 +1,4 @@
-// All joints. A new joint needs its own file, and an include and a line here.
+// List of all joints. A new joint needs its own file, and an include and a line here.
 #pragma once
 
 #include "cable.hpp"
@@ -15,7 +15,7 @@
 
 namespace sarrus {
 
-// kind, and its type, or its types in the order of their numbers of velocities
+// each kind with its type; if the type depends on the number of velocities, with all types in the order of this number
 #define SARRUS_JOINTS(X)                                                      \
   X(fixed, Fixed)                                                             \
   X(revolute, Revolute)                                                       \
@@ -33,7 +33,7 @@ enum class JointKind : int {
 #define SARRUS_KIND(kind, ...) kind,
   SARRUS_JOINTS(SARRUS_KIND)
 #undef SARRUS_KIND
-      reversed  // any joint that the tree traverses from successor to predecessor
+      reversed  // any joint that the tree contains in the direction from successor to predecessor
 };
 
 constexpr JointKind joint_kinds[] = {

@@ -22,13 +22,13 @@ struct Planar : JointDefaults, UnitSubspace<tx, ty, rz> {
     q1[1] = q[1] + s * step.position(0) + c * step.position(1);
     q1[2] = q[2] + dv[2];
   }
-  /// The angle counts turns, so the difference includes them; the logarithm of a rotation would lose them.
+  /// The angle counts revolutions, and so does the difference; the logarithm of a rotation would lose them.
   template <class T> static void difference(const T* q0, const T* q1, T* dv) {
     const T turn = q1[2] - q0[2], dx = q1[0] - q0[0], dy = q1[1] - q0[1];
     T s, c;
     sincos(1, q0 + 2, &s, &c);
     const T x = c * dx + s * dy, y = c * dy - s * dx;
-    // the inverse of p = V(turn) u with V = [S -C; C S]
+    // the inverse of p = V(angle) u with V = [S -C; C S]
     const auto small = abs(turn) < T(1e-2);
     const T t = select(small, T(1.0), turn), half = T(0.5) * t, t2 = turn * turn;
     T sh, ch;

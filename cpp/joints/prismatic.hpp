@@ -3,7 +3,7 @@
 
 namespace sarrus {
 
-/// Sliding joint. q = displacement along z [m].
+/// Prismatic joint. q = displacement along z [m].
 struct Prismatic : OneAxis, UnitSubspace<tz>, VectorCoordinates<1> {
   static constexpr const char* name = "Prismatic";
   static constexpr CoordinateList coordinates = {{"", "m"}}, velocities = coordinates;

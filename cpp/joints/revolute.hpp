@@ -3,7 +3,7 @@
 
 namespace sarrus {
 
-/// Turning joint. q = angle about z [rad].
+/// Revolute joint. q = angle about z [rad].
 struct Revolute : OneAxis, UnitSubspace<rz>, VectorCoordinates<1> {
   static constexpr const char* name = "Revolute";
   static constexpr CoordinateList coordinates = {{"", "rad"}}, velocities = coordinates;

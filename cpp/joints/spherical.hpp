@@ -3,7 +3,7 @@
 
 namespace sarrus {
 
-/// Ball joint. q = unit quaternion (x, y, z, w); v = angular velocity of the successor in its own axes [rad/s].
+/// Spherical joint. q = unit quaternion (x, y, z, w); v = angular velocity of the successor in its own axes [rad/s].
 struct Spherical : JointDefaults, UnitSubspace<rx, ry, rz> {
   static constexpr const char* name = "Spherical";
   static constexpr CoordinateList coordinates = {{"qx", "1"}, {"qy", "1"}, {"qz", "1"}, {"qw", "1"}},

@@ -3,8 +3,8 @@
 
 namespace sarrus {
 
-/// Cross joint: turns by q0 about an axis a fixed in the predecessor, then by q1 about z of the successor. The axis lies in the x-z plane and need not
-/// be perpendicular to z. If it is parallel to z the two columns of phi coincide, but no division occurs.
+/// Universal joint: rotates by q0 about an axis a fixed in the predecessor, then by q1 about z of the successor. The axis a is in the x-z plane and
+/// need not be perpendicular to z. If a is parallel to z, the two columns of phi are equal; no function divides by their determinant.
 struct Universal : JointDefaults, VectorCoordinates<2> {
   static constexpr const char* name = "Universal";
   static constexpr CoordinateList coordinates = {{"1", "rad"}, {"2", "rad"}}, velocities = coordinates;
@@ -28,7 +28,7 @@ struct Universal : JointDefaults, VectorCoordinates<2> {
   template <class T> static Subspace<T, 2> subspace(const Coordinates<T>& c) {
     return {{{transpose_times(rotation_z(c.sin[1], c.cos[1]), first_axis(c)), zero3<T>()}, unit_motion<T>(2)}};
   }
-  /// In the successor's axes, the first axis rotates backwards about z: phi-dot = -w~ phi (5.69).
+  /// In the successor's axes, the first axis rotates about z, opposite to q1: phi-dot = -w~ phi (5.69).
   template <class T> static Subspace<T, 2> subspace_rate(const Coordinates<T>& c, const T* v) {
     const Vec3<T> a = subspace(c).column[0].angular;
     return {{{vec3<T>(a(1) * v[1], -a(0) * v[1], T(0.0)), zero3<T>()}, Motion<T>::zero()}};
@@ -36,7 +36,7 @@ struct Universal : JointDefaults, VectorCoordinates<2> {
   static const char* cannot_close(const JointConstants& k) {
     return std::abs(k.number[0]) < 1e-9 ? "its two axes are parallel: use a Revolute" : nullptr;
   }
-  /// The first angle is the rotation about a that aligns z; the rest is a rotation about z.
+  /// The first angle is the rotation about a that aligns the z axes; the remaining rotation is about z.
   template <class T> static void read(const JointNumbers<T>& k, const Transform<T>& X, const T* near, T* q) {
     const Vec3<T> a = first_axis(Coordinates<T>{nullptr, nullptr, nullptr, k}), z = unit_motion<T>(2).angular;
     const Vec3<T> stands = Vec3<T>(X.R.col(2)), across = z - a * dot(a, z), side = cross(a, z);
@@ -44,7 +44,7 @@ struct Universal : JointDefaults, VectorCoordinates<2> {
     const Mat3<T> left = rotation_about(a, T(-sin * inverse), T(cos * inverse)) * X.R;
     q[0] = turns_near(atan2(sin, cos), near[0]), q[1] = TurnAboutZ<T>(left).angle_near(near[1]);
   }
-  /// The angle between the two axes is constant: a . R z = a . z, with the row z x a'.
+  /// The row expresses that the angle between the two axes is constant: a . R z = a . z. It is z x a'.
   template <class T>
   static void close(const JointNumbers<T>& k, const Transform<T>& X, const Motion<T>& V, ClosingJoint<T>& out) {
     const Vec3<T> a = transpose_times(X.R, first_axis(Coordinates<T>{nullptr, nullptr, nullptr, k}));  // from the child
@@ -56,7 +56,8 @@ struct Universal : JointDefaults, VectorCoordinates<2> {
       out.row[1 + i] = {zero3<T>(), unit_motion<T>(i).angular};
       out.residual[1 + i] = e(i);
     }
-    // the axis a turns backwards in the child's axes, a-dot = a x w, and the row with it: n-dot . w, also where w is not allowed
+    // in the child's axes the axis a rotates backwards, a-dot = a x w, and so does the row: n-dot . w, also for a velocity w that the joint does not
+    // allow
     const T turning = (w(2) * (a(0) * w(0) + a(1) * w(1)) - a(2) * (w(0) * w(0) + w(1) * w(1))) * inverse;
     out.bias.angular = n * (-turning / dot(n, n));
   }

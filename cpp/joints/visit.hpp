@@ -1,6 +1,6 @@
-// The one switch that converts a joint's kind to its type. Revolute, prismatic and free joints are
-// inlined into the algorithms. Other joints are called through General, out of line, with a number
-// of columns known only at run time. So an algorithm is compiled four times instead of fourteen.
+// The one switch that converts a joint's kind to its type. Revolute, prismatic and free joints are inlined into the algorithms. The functions of
+// other joints are called through General; they are not inlined, and the number of columns is a run-time value. Therefore an algorithm is compiled
+// four times instead of fourteen.
 #pragma once
 
 #include "joint_set.hpp"
@@ -13,7 +13,7 @@ template <class Joint, class... Larger, class F> SARRUS_INLINE auto visit_size(i
   return f(Joint{});
 }
 
-/// Call f with a value of the joint's own type. nv may be 0 if the result does not depend on a gimbal's number of velocities.
+/// Call f with a value of the joint's own type. nv may be 0 if f does not depend on the number of velocities of a gimbal.
 template <class F> SARRUS_INLINE auto visit_every(JointKind kind, int nv, F&& f) {
   switch (kind) {
 #define SARRUS_CASE(kind, ...) \
@@ -32,7 +32,7 @@ inline bool has_ball_spring(JointKind kind) {
   return visit_every(kind, 0, [](auto joint) { return joint.has_ball_spring; });
 }
 
-/// Transform, columns, their rates and the bias phi-dot v of any joint, out of line.
+/// Transform, columns, their rates and the bias phi-dot v of any joint, by functions that are not inlined.
 template <class T> struct JointMotion {
   Transform<T> X;
   Motion<T> column[6], column_rate[6];
@@ -81,9 +81,9 @@ template <class T, class Columns> struct Evaluated {
   Motion<T> bias;
 };
 
-/// A joint whose functions are inlined. Its subspace is constant, so nothing is stored for later passes.
+/// A joint whose functions are inlined. Its motion space is constant, so nothing has to be stored for the following passes.
 template <class Joint> struct Inlined {
-  static constexpr int nv = Joint::nv, most = nv;  // number of velocities, and length of an array for them
+  static constexpr int nv = Joint::nv, most = nv;  // nv: number of velocities; most: length of an array for them
   template <class T>
   static SARRUS_INLINE Evaluated<T, Subspace<T, nv>> evaluate(JointKind, const Coordinates<T>& c, const T*, Motion<T>*) {
     return {Joint::transform(c), Joint::subspace(c), Motion<T>::zero()};
@@ -92,7 +92,7 @@ template <class Joint> struct Inlined {
   template <class T> static SARRUS_INLINE void clear_transmitted(ArticulatedInertia<T>& A) { Joint::clear_transmitted(A); }
 };
 
-/// Any joint. Its columns are stored for the passes that follow.
+/// Any joint. Its columns are stored for the following passes.
 struct General {
   int nv;
   static constexpr int most = 6;

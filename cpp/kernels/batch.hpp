@@ -1,5 +1,5 @@
 // Evaluation of many states on several threads, with a status for each. Arithmetic never mixes rows, so an invalid state affects only its own row:
-// its result is NaN, and its status is the reason.
+// its result is NaN, and its status is the reason for that.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 namespace sarrus {
 
 inline bool finite(const double* x, std::int64_t n) {
-  // x * 0 is 0 or NaN; several sums, because additions in a single sum would wait for one another
+  // x * 0 is 0, or NaN if x is not finite; there are several sums, because additions in a single sum would wait for one another
   using P = Packet<2>;
   const auto pair = [x](std::int64_t i) { return P(Register<2>::real{x[i], x[i + 1]}) * P(0.0); };
   P a = 0.0, b = 0.0, c = 0.0, d = 0.0;
@@ -34,7 +34,8 @@ inline bool finite(const double* x, std::int64_t n) {
 }
 
 inline double squared_norm(const double* q) { return q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]; }
-/// A quaternion may be slightly off unit norm (kernels divide by the norm), but one that is far off is an error of the caller.
+/// Return true if the norms of all quaternions are near 1. Kernels divide by the norm, so small deviations are harmless, but a large one is an error
+/// of the caller.
 inline bool unit_quaternion(const double* q) { return squared_norm(q) > 0.998 && squared_norm(q) < 1.002; }
 inline bool usable_quaternion(const double* q) { return q[0] != 0.0 || q[1] != 0.0 || q[2] != 0.0 || q[3] != 0.0; }
 
@@ -54,11 +55,11 @@ struct Batch {
   std::int64_t count;
   bool is_configuration[max_inputs];
   bool any_length;  // quaternions may have any norm
-  bool answerless;  // no state has a result, because there is no inertia to divide by
+  bool answerless;  // no state has a result, because it would be divided by a zero inertia
   bool ends;  // part of a result may be NaN
   const std::vector<std::int64_t>* variant_of_rows = nullptr;  // null: the indices that the mechanism has
 
-  /// Evaluate all chunks. The calling thread calls `stop` between chunks. Returns true if `stop` ended the evaluation.
+  /// Evaluate all chunks of a batch. The calling thread calls `stop` between chunks. Returns true if `stop` ended the evaluation.
   template <class Stop> bool run(std::int64_t threads, Stop stop) const {
     const std::int64_t chunk = rows_at_once(), chunks = (count + chunk - 1) / chunk;
     std::atomic<std::int64_t> next{0};
@@ -69,14 +70,14 @@ struct Batch {
           work(c * chunk, std::min(count, (c + 1) * chunk));
           if (polls && stop()) stopped = true;
         }
-      } catch (...) {  // for example out of memory; no exception may leave a thread
+      } catch (...) {  // an exception, for example out of memory, must not leave a thread
         failed = true;
       }
     };
     std::vector<std::thread> helpers;
     try {
       for (std::int64_t t = 1; t < std::min(threads, chunks); ++t) helpers.emplace_back(worker, false);
-    } catch (...) {  // no more threads are available: the existing ones do the work
+    } catch (...) {  // the system cannot start another thread: the existing ones do the work
     }
     worker(true);
     for (std::thread& t : helpers) t.join();
@@ -84,7 +85,7 @@ struct Batch {
     return stopped;
   }
 
-  /// Return the status of row i, and set its result to NaN if it is invalid.
+  /// Return the status of row i. If the row is invalid, set its result to NaN.
   signed char judge(std::int64_t i) const {
     double* out = rows.out + i * rows.out_size;
     signed char verdict = (ends || finite(out, rows.out_size)) && !answerless ? rows.status[i] : no_answer;
@@ -118,7 +119,7 @@ struct Batch {
     }
   }
 
-  /// Rows per chunk of a thread: few enough for its cache, and so many that copying a variant's block costs little in comparison.
+  /// Number of rows in a chunk: so few that they fit into the cache of a thread, and so many that copying a variant's block is cheap in comparison.
   std::int64_t rows_at_once() const { return m.variants() ? 512 : 64; }
 
   void work(std::int64_t begin, std::int64_t end) const {

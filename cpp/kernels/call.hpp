@@ -1,6 +1,6 @@
-// Common signature of all functions of a state: constants and rows of scalars in; a row of scalars and a status (one per
-// lane) out. Kernels for one state and for packets of states are compiled from the list of operations, and so are the
-// bindings.
+// Common signature of all functions of a state: the inputs are constants and rows of scalars,
+// the outputs a row of scalars and a status (one per lane). Kernels for one state, kernels
+// for packets of states, and the bindings are all compiled from the list of operations.
 #pragma once
 
 #include "../dynamics/kinematics.hpp"
@@ -25,7 +25,7 @@ template <class T> struct Call {
     kinematics(tree, arena, q, v, a, k, ground);
     return k;
   }
-  /// Kinematics stored in input 0 by an earlier call of `kinematics`.
+  /// Kinematics in input 0, which an earlier call of the operation `kinematics` computed.
   Kinematics<T> cached_motion() const { return Kinematics<T>::over(tree, const_cast<T*>(in[0])); }
 };
 

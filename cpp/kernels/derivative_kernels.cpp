@@ -11,7 +11,7 @@ SARRUS_KERNEL(inverse_dynamics_derivatives, {
   const RneaInput<T> motion = {in[0], in[1], in[2], {in[3], in[4]}, call.wrenches(), call.wrench};
   inverse_dynamics_derivatives<SideBySide>(tree, arena, motion, out, out + tree.nv * tree.nv);
 })
-// without `tangent` the caller checks which columns are inconsistent
+// without `tangent` the caller determines which columns are inconsistent
 SARRUS_KERNEL(forward_dynamics_derivatives, {
   OffLoops<T> off;
   LoopInput<T> state = {in[0], in[1], in[2], call.wrenches(), call.wrench, in[4], in[5]};
@@ -26,7 +26,7 @@ SARRUS_KERNEL(multiplier_derivatives, {
   return verdict_of_solution(multiplier_derivatives<SideBySide>(tree, arena, state, in[3][0] > 0.0, out), off);
 })
 
-// the first output is LinearOutput::exact: 0 if derivatives do not exist; the chosen coordinates are at the end
+// out[0] is LinearOutput::exact, 0 if derivatives do not exist. The chosen coordinates are the last entries of the output
 SARRUS_KERNEL(linear_equations, {
   OffLoops<T> off;
   LoopInput<T> state = {in[0], in[1], in[2], call.wrenches(), call.wrench, in[5], in[6]};
@@ -41,7 +41,7 @@ SARRUS_KERNEL(linear_equations, {
   return verdict_of_solution(error.state, off);
 })
 
-// change of tau along changes of q, v and a
+// change of tau due to changes of q, v and a
 SARRUS_KERNEL(inverse_dynamics_jvp, {
   const RneaInput<T> motion = {in[0], in[1], in[2], {in[4], in[5]}, call.wrenches(), call.wrench};
   inverse_dynamics_jvp(tree, arena, motion, Directions<T>{in[3], in[3] + tree.nv, in[3] + 2 * tree.nv}, out);
@@ -54,7 +54,7 @@ SARRUS_KERNEL(forward_dynamics_jvp, {
   return verdict_of_solution(forward_dynamics_jvp(tree, arena, state, d, d + tree.nv, d + 2 * tree.nv, in[4][0] > 0.0, out), off);
 })
 
-// derivatives with respect to dimensions, then the rates at which each dimension opens the loops
+// out: derivatives with respect to dimensions, then the rates at which each dimension opens the loops
 SARRUS_KERNEL(forward_dynamics_by_dimensions, {
   OffLoops<T> off;
   LoopInput<T> state = {in[0], in[1], in[2], call.wrenches(), call.wrench, in[5], in[6]};

@@ -1,5 +1,5 @@
 // Interface between callers and kernels: tables of plain functions over rows of doubles. Each instruction set level is a separate shared object with
-// one table, because objects of different levels in one link would merge their inline functions.
+// one table, because linking objects of different levels together would merge their inline functions.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace sarrus {
 
-/// Many states: row i of input k starts at in[k] + i * in_step[k] (step 0: all states use one row; null: omitted input).
+/// A batch of states: row i of input k begins at in[k] + i * in_step[k]. Step 0: all states use one row; null: the input is omitted.
 struct Rows {
   const double* in[max_inputs];
   std::int64_t in_step[max_inputs];
@@ -24,7 +24,7 @@ struct Rows {
   signed char* status;
 };
 
-/// Kernel for one state. Returns the status: 0, or the reason for a missing result.
+/// Kernel for one state. Returns the status: 0, or the reason why there is no result.
 using OneState = double (*)(const Tree&, const Parameters&, const double* const* in, const double* const* wrench, double* out);
 using ManyStates = void (*)(const Tree&, const Parameters&, const Rows&, std::int64_t begin, std::int64_t end);
 
@@ -32,12 +32,13 @@ using ManyStates = void (*)(const Tree&, const Parameters&, const Rows&, std::in
 using ManyVariants = void (*)(const VariantNumbers&, const std::int64_t* variant, std::int64_t states, const Parameters&,
                               const Rows&, std::int64_t begin, std::int64_t end);
 
-/// Add efforts to `motor` (all joints). Returns the status.
+/// Add the efforts of a task controller to `motor` (all joints). Returns the status.
 using ControlTasks = double (*)(const Tree&, const TaskControl&, const double* parameter, const double* call, double time,
                                 const double* q, const double* v, const double* z, double* motor, const Surroundings<double>&,
                                 const TaskReport<double>&);
 
-/// True if the factors of this number of states exceed the cache. They are then computed one by one, with the dense rows of fronts in lanes.
+/// True if the factors of that number of states exceed the cache. The states are then computed one by one, and the lanes contain rows of the dense
+/// fronts.
 inline bool leaves_the_cache(const Tree& tree, int lanes) {
   constexpr std::int64_t cache = 1 << 20;
   const Substructures* pieces = tree.loops.substructures;
@@ -56,7 +57,7 @@ struct KernelTable {
   ContactKernels contact;
 };
 
-/// Each file of kernels adds its own; kernels for states in lanes replace those for single states.
+/// Each file adds its kernels to the table; kernels for states in lanes replace those for single states.
 void add_tree_kernels(KernelTable&);
 void add_loop_kernels(KernelTable&);
 void add_derivative_kernels(KernelTable&);
@@ -71,9 +72,9 @@ void add_derivative_batches(KernelTable&);
 void add_simulation_batches(KernelTable&);
 void add_variant_batches(KernelTable&);
 
-/// SimulationKernels::advance_many for methods that do not use lanes, run by run.
+/// SimulationKernels::advance_many for methods that do not use lanes: one run after another.
 void advance_one_by_one(const Tree&, const Plan&, const Clock&, const Sweep&, std::int64_t begin, std::int64_t end);
-/// The same for variants, in methods that use lanes.
+/// SimulationKernels::advance_many for variants, by methods that use lanes.
 void advance_variants(const Plan&, const Clock&, const Sweep&, std::int64_t begin, std::int64_t end);
 
 }  // namespace sarrus

@@ -19,7 +19,7 @@ void many_at_a_time(const Tree& tree, const Parameters& p, const Rows& rows, std
     many<op, loop_lanes>(tree, p, rows, begin, end);
 }
 
-/// States that cannot be computed side by side are computed one by one.
+/// States that cannot be computed in lanes are computed one by one.
 void least_reactions_at_a_time(const Tree& tree, const Parameters& p, const Rows& rows, std::int64_t begin, std::int64_t end) {
   constexpr Operation op = Operation::least_reactions;
   if (rows.in[3])  // compliances
@@ -29,8 +29,8 @@ void least_reactions_at_a_time(const Tree& tree, const Parameters& p, const Rows
     if (rows.status[i] != 0) one_by_one<op>(tree, p, rows, i, i + 1);
 }
 
-/// Operations without kernels for states in lanes. Rows on dual numbers take half a minute to compile, and are not performance-critical. An
-/// equilibrium uses lanes for directions. Ranks need branches that differ between states.
+/// Operations without kernels for states in lanes, for three reasons. Rows on dual numbers take half a minute to compile, and are not
+/// performance-critical. The operation equilibrium uses lanes for directions. Computations of ranks have branches that differ between states.
 constexpr bool is_unbatched(Operation op) {
   return op == Operation::constraint_jacobian_derivative || op == Operation::equilibrium || op == Operation::loop_motions ||
          op == Operation::reduced_dynamics || op == Operation::path_motion;

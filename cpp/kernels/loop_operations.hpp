@@ -1,4 +1,4 @@
-// Kernels for functions of a state of mechanisms with loops. Forward dynamics is one of them, because loops change its result.
+// Kernels for functions of a state of mechanisms with loops. Forward dynamics is one of these functions, because loops change its result.
 #pragma once
 
 #include "../dynamics/aba.hpp"
@@ -18,7 +18,8 @@
 
 namespace sarrus {
 
-/// Compute a. If not null: multipliers; and residual, followed by the error bound of a and the least pivot of the rows.
+/// Compute a. If not null, `multipliers` receives the multipliers, and `residual` three numbers: the residual, the error bound of a, and the least
+/// pivot of the rows.
 template <class T> T constrained_dynamics(const Call<T>& call, T* a, T* multipliers, T* residual) {
   LoopInput<T> in = {call.in[0], call.in[1], call.in[2], call.wrenches(), call.wrench, call.in[3], call.in[4]};
   OffLoops<T> off;
@@ -89,12 +90,12 @@ SARRUS_KERNEL(loop_joint_jacobian, {
   joints.J = out;
   read_loop_joints(tree, arena, place(tree, arena, in[0], in[1], none), none, joints);
 })
-/// Return the status inconsistent_constraints if no velocity satisfies the loops. Otherwise the linear equation leaves only rounding.
+/// Return the status inconsistent_constraints if no velocity satisfies the loops. In a consistent linear equation, only a rounding error remains.
 template <class T> SARRUS_INLINE T allowed(const T& error) {
   return verdict_beyond(error, T(tolerances::unresolved), inconsistent_constraints);
 }
 
-/// The same, and the status off_loops if a gap of the loops determines the result.
+/// Return the status inconsistent_constraints if no velocity satisfies the loops, and off_loops if a gap of the loops determines the result.
 template <class T> T changed_velocity(const Call<T>& call, const T* restitution, const T* const* in, bool plain, T* impulses) {
   T ambiguous;
   const T error = change_velocity(call.tree, call.arena, call.in[0], call.in[1], restitution, in[0], in[1], plain, call.out,
@@ -107,13 +108,13 @@ SARRUS_KERNEL(velocity_jump, return changed_velocity(call, in[2], in + 3, false,
 SARRUS_KERNEL(configuration_by_mass, return closure(project_configuration(tree, arena, in[0], in[1], in[2], in[3], false, out));)
 SARRUS_KERNEL(configuration_plain, return closure(project_configuration(tree, arena, in[0], in[1], in[2], in[3], true, out));)
 SARRUS_KERNEL(least_motion, return verdict(least_motion(tree, arena, in[0], in[1], in[2], in[3], in[4], in[5], in[6], out));)
-// the remaining |phi| follows the configuration: the caller compares it with its tolerance
+// the remaining |phi| is stored after the configuration; the caller compares it with its tolerance
 SARRUS_KERNEL(close, {
   normalize(tree, in[0], out);
   const ClosureOptions<T> options = {in[1], in[1] + tree.nv, in[2][0], in[2][1], in[2][2]};
   out[tree.nq] = close(tree, arena, options, in[3], in[4], out);
 })
-/// Data of a branch, and the branch from its initial configuration.
+/// Inputs of path continuation, and the branch from its initial configuration.
 template <class T> struct TracedBranch {
   BranchInput<T> in;
   Branch<T> branch;
@@ -131,7 +132,7 @@ SARRUS_KERNEL(branch, {
   return select(traced.branch.trace(q, out) < T(call.parameters.inputs - 1.0), T(no_answer), T(0.0));
 })
 SARRUS_KERNEL(move_along_branch, TracedBranch<T>(call).branch.move(out, out + tree.nq);)
-// as above: the caller compares the imbalance along each mode with its tolerance
+// no test here: the caller compares the imbalance along each mode with its tolerance
 SARRUS_KERNEL(equilibrium, {
   const int nv = tree.nv;
   const EquilibriumInput input = {in[1], in[2], in[2] + nv, in[3][0] > 0.0, in[3][1], in[4], in[5]};
@@ -157,13 +158,13 @@ SARRUS_KERNEL(effort_regressor, return verdict(effort_regressor(tree, arena, cal
                                                                 place(tree, arena, in[0], in[3], in[4]), out));)
 SARRUS_KERNEL(loop_jacobian, return verdict(loop_jacobian(tree, arena, call.motion(in[0], none, none),
                                                           place(tree, arena, in[0], in[1], in[2]), call.frame(), out));)
-// the caller checks if the coordinates determine the motion
+// no test here: the caller checks if the coordinates determine the motion
 SARRUS_KERNEL(reduced_dynamics, {
   const ReducedInput input = {in[0], in[1], in[2], in[2] + tree.nv, in[3], in[4], in[5], in[6], call.wrenches(), call.wrench};
   reduced_dynamics(tree, arena, input, call.frame(), out);
 })
 SARRUS_KERNEL(path_motion, path_motion(tree, arena, PathPiece::over(tree, in[0]), in[1], in[2], in[3], out);)
-// projector onto the motions that the loops allow, for scaled velocities; then the number of these motions
+// out: projector onto the motions that the loops allow, for scaled velocities; then the number of these motions
 SARRUS_KERNEL(loop_motions, {
   T* J = arena.take<T>(tree.loops.entries);
   ConstraintRows<T> row_output;

@@ -6,35 +6,35 @@
 
 namespace sarrus {
 
-/// Arguments of a call besides rows of values.
+/// Arguments of a call in addition to rows of values.
 struct Parameters {
   Frame frame;
   int wrenches;
   const Frame* wrench_frame;
-  bool check;  // true: a state off the loops results in a status
-  bool exact = false;  // true: a motion that the loops forbid results in a status
+  bool check;  // true: a state off the loops yields an error status
+  bool exact = false;  // true: a motion that the loops forbid yields an error status
   int inputs = 1;  // number of waypoints of a branch
   QuadraticProgramme solve = nullptr;
 };
 
 constexpr int max_inputs = 7;
 
-/// Properties of an operation besides inputs and results.
+/// Properties of an operation in addition to inputs and results.
 namespace fact {
 enum Fact : unsigned {
-  at_frame = 1,       // takes a frame, and the axes in which the result is expressed
+  at_frame = 1,       // takes a frame, and a choice of axes for the result
   loads = 2,          // takes wrenches from outside
   divides = 4,        // solves an equation: a valid state may have no solution
-  needs_mass = 8,     // has no solution if the mechanism has no mass
+  needs_mass = 8,     // no result exists if the mechanism has no mass
   any_length = 16,    // takes quaternions of any length
-  checks_loops = 32,  // checks that the state is on the loops, unless the check is disabled
-  closes_loops = 64,  // projects a state onto the loops; no result if they remain open
+  checks_loops = 32,  // requires a state on the loops; the caller may disable this check
+  closes_loops = 64,  // projects a state onto the loops; there is no result if loops remain open
   dense = 128,        // uses an nv x nv matrix internally
-  row_rates = 256,    // takes the rates of rows that depend on q, not the rows themselves
-  on_loops = 1024,    // solves on the loops, in which bodies may be massless
-  ends = 4096,  // a result whose last entries are NaN is valid
-  checks_motion = 2048,  // checks, on request, that the loops allow a motion
-  floats = 512        // only for floating mechanisms: a free joint is the only connection of the base to the ground
+  row_rates = 256,    // takes the rates of rows that depend on q, instead of the rows
+  on_loops = 1024,    // solves an equation with loops, in which bodies may be massless
+  ends = 4096,  // valid results may contain NaN in their last entries
+  checks_motion = 2048,  // on request, checks that the loops allow a motion
+  floats = 512        // only for floating mechanisms, whose base is connected to the ground by a free joint only
 };
 }
 

@@ -1,4 +1,4 @@
-// Lengths of an operation's inputs and results, from their descriptions in operation_list.hpp.
+// Lengths of an operation's inputs and results, computed from the letters in operation_list.hpp.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ enum class InputSize : char {
   two_of_efforts
 };
 
-/// Length of an input by its name; inputs of other names have one value per velocity.
+/// Return the length of an input with this name; inputs with other names than those below have one value per velocity.
 inline InputSize size_by_name(const std::string& input) {
   static const std::pair<const char*, InputSize> named[] = {{"time", InputSize::scalar},
                                                             {"restitution", InputSize::scalar},
@@ -105,7 +105,7 @@ inline int size_of(InputSize size, const Tree& t) {
   return 0;
 }
 
-/// True if a row of this number of values may be an input of this length.
+/// True if a row of `numbers` values may be an input of this length.
 inline bool fits(InputSize size, std::int64_t numbers, const Tree& t) {
   const int expected = size_of(size, t);
   return size == InputSize::waypoints ? numbers > 0 && numbers % expected == 0 : numbers == expected;
@@ -113,7 +113,7 @@ inline bool fits(InputSize size, std::int64_t numbers, const Tree& t) {
 
 inline int size_of_input(const std::string& input, const Tree& t) { return size_of(size_by_name(input), t); }
 
-/// Inputs of a call that determine the lengths of results.
+/// Inputs of a call on which the lengths of results depend.
 struct SizeInputs {
   const double* independent = nullptr;
   int inputs = 0;  // number of waypoints

@@ -15,8 +15,8 @@ namespace {
 #endif
 #endif
 
-/// Transpose four rows of four values in registers. In a row of seven values, the last three columns are part of a block that overlaps the block
-/// before.
+/// Transpose four rows of four values in registers. If a row has seven values, the second block begins at the fourth value, so that it overlaps the
+/// first.
 #ifdef SARRUS_TRANSPOSES
 template <int W> constexpr bool transposes = W == 4;
 using Four = Register<4>::real;
@@ -45,14 +45,14 @@ template <bool Own> SARRUS_INLINE void gather_block(const double* const*, int, P
 template <bool Own> SARRUS_INLINE void scatter_block(const Packet<4, Own>*, int, double* const*) {}
 #endif
 
-/// Call f with the first column of each block of four; the blocks cover `size` columns.
+/// Call f with the first column of each block of four columns; the blocks cover `size` columns.
 template <class F> SARRUS_INLINE void for_blocks(int size, F&& f) {
   int k = 0;
   for (; k + 4 <= size; k += 4) f(k);
   if (k < size) f(size - 4);
 }
 
-/// Load rows i .. i + W - 1 of an input, one per lane; the last row is repeated if there are fewer.
+/// Load rows i .. i + W - 1 of an input into lanes. If there are fewer rows, the last row is repeated.
 template <int W, bool Own> void gather(const double* from, std::int64_t step, int size, std::int64_t i, std::int64_t end,
                                        Packet<W, Own>* to) {
   const double* row[W];
@@ -78,8 +78,8 @@ template <int W, bool Own> void scatter(const Packet<W, Own>* from, int size, st
     for (int k = 0; k < size; ++k) to[(i + l) * size + k] = from[k].lanes[l];
 }
 
-/// Evaluate a kernel in packets. Common to all operations; not inlined, because there are many. prepare(i) is called before the packet that begins
-/// with row i.
+/// Evaluate a kernel in packets. All operations share this code, which is not inlined because there are many operations. prepare(i) is called before
+/// the packet that begins with row i.
 template <int W, bool Own, class Prepare>
 SARRUS_NOINLINE void in_packets(Packet<W, Own> (*kernel)(const Call<Packet<W, Own>>&), const Tree& tree, const Parameters& p,
                                 const Rows& rows, std::int64_t begin, std::int64_t end, Prepare prepare) {
@@ -92,7 +92,7 @@ SARRUS_NOINLINE void in_packets(Packet<W, Own> (*kernel)(const Call<Packet<W, Ow
   for (int k = 0; k < p.wrenches; ++k) wrench[k] = arena.take<P>(6);
   P* out = arena.take<P>(rows.out_size);
   for (std::int64_t i = begin; i < end; i += W) {
-    // a large result has left the cache since the last packet: prefetch its lines during the evaluation
+    // a large result has left the cache since the last packet, so its lines are prefetched during the evaluation
     const std::int64_t last = std::min<std::int64_t>(i + W, end) * rows.out_size;
     for (std::int64_t k = i * rows.out_size; k < last; k += 8) __builtin_prefetch(rows.out + k, 1);
     for (int k = 0; k < max_inputs; ++k)

@@ -1,6 +1,6 @@
-// Kernels of first derivatives of functions of a state: one column for each displacement of an input (of q in the tangent space). The
-// kernel of the function is evaluated on dual numbers (simd/dual.hpp), with as many directions as there are lanes, so there are no formulas
-// here.
+// Kernels of first derivatives of functions of a state: one column for each displacement of an
+// input (of q in the tangent space). The kernel of the function is evaluated on dual numbers
+// (simd/dual.hpp), with as many directions as there are lanes. No derivative formulas are needed.
 #include "../dynamics/derivatives.hpp"
 #include "loop_operations.hpp"
 #include "run.hpp"
@@ -9,8 +9,9 @@
 
 namespace sarrus {
 
-/// Call each(input, first, count, result), where result contains `size` dual numbers along displacements of a varied input. `inputs` lists the inputs
-/// in the order of the operation: q and v (nv values like it) vary; t (a time) and p (values of rows) are constant.
+/// Call each(input, first, count, result) for each varied input, where result contains `size` dual numbers along its displacements first .. first +
+/// count - 1. `inputs` names the inputs in the order of the operation: q and inputs of nv values are varied; t (a time) and p (values of rows) are
+/// constant.
 template <class R, Operation op, class Each>
 void along_displacements(const Call<double>& call, const char* inputs, int size, const Each& each) {
   const Tree& tree = call.tree;
@@ -64,7 +65,7 @@ inline void tangent_by_coordinates(const Tree& tree, Arena& arena, const double*
   }
 }
 
-/// Write the derivatives of J(q) v: the rates of J times v, and J.
+/// Write the derivatives of J(q) v: by q the rates of J times v, and by v the matrix J.
 inline void constraint_rates_derivatives(const Call<double>& call) {
   const Tree& tree = call.tree;
   const int nv = tree.nv, rows = tree.loops.rows;
@@ -81,7 +82,7 @@ inline void constraint_rates_derivatives(const Call<double>& call) {
   constraint_jacobian(tree, call.arena, place(tree, call.arena, state[0], state[1], state[2]), call.out + rows * nv);
 }
 
-/// Write the derivatives of the integrated configuration, in its own tangent space.
+/// Write the derivatives of the integrated configuration, as displacements in the tangent space of that configuration.
 inline void integrate_derivatives(const Call<double>& call) {
   const Tree& tree = call.tree;
   const int nq = tree.nq, nv = tree.nv;
@@ -113,7 +114,7 @@ SARRUS_KERNEL(difference_derivatives, derivatives<double, Operation::difference>
 SARRUS_KERNEL(coordinates_by_tangent, coordinates_by_tangent(tree, arena, in[0], out);)
 SARRUS_KERNEL(tangent_by_coordinates, tangent_by_coordinates(tree, arena, in[0], out);)
 
-// instantiations of shared algorithms for other kernel files, on dual numbers
+// instances on dual numbers of algorithms that other kernel files use
 SARRUS_SHARED_RATES(, double)
 #ifndef SARRUS_ONE_STATE
 SARRUS_SHARED_RATES(, Packet<loop_lanes>)

@@ -1,4 +1,4 @@
-// Evaluation of an operation for one state, and for many states one by one. packets.hpp evaluates them in lanes.
+// Evaluation of an operation for one state, and for many states one by one. For states in lanes see packets.hpp.
 #pragma once
 
 #include "call.hpp"
@@ -6,7 +6,7 @@
 
 namespace sarrus {
 
-/// Return the wrenches of a call, with their values.
+/// Return the external wrenches of a call, complete with their values.
 template <class T>
 SARRUS_INLINE ExternalWrench<T>* external_wrenches(const Parameters& p, Arena& arena, const NumbersOf<T>& numbers,
                                                    const T* const* value) {

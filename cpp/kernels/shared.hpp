@@ -1,6 +1,6 @@
-// Algorithms that several kernel files need, compiled once per instruction set level. Those of joints are in shared_joints.cpp, those for one state
-// in shared_one.cpp, for packets in shared_many.cpp, on dual numbers in rate_kernels.cpp, and task control in control_kernels.cpp. Files that include
-// this header call these instances; compiling them in each file would double the build time.
+// Algorithms that several kernel files need, compiled once per instruction set level. The instances for joints are in shared_joints.cpp, for one
+// state in shared_one.cpp, for packets in shared_many.cpp, for dual numbers in rate_kernels.cpp, and for task control in control_kernels.cpp. Files
+// that include this header call these instances, because compiling them in each file would double the build time.
 #pragma once
 
 #include "../control/tasks.hpp"
@@ -13,7 +13,7 @@
 #include "../loops/projection.hpp"
 #include "../simd/lanes.hpp"
 
-// EXTERN is `extern`, or empty in the file that compiles them
+// EXTERN is `extern`; in the file that compiles the instances it is empty
 #define SARRUS_SHARED(EXTERN, T)                                                                                                \
   EXTERN template void kinematics(const Tree&, Arena&, const T*, const T*, const T*, const Kinematics<T>&,                      \
                                   const GroundMotion<T>&);                                                                      \

@@ -1,4 +1,4 @@
-// Functions of a state for algorithms that are compiled once, in double, for all instruction set levels: rows of values in and out.
+// Functions of a state, with rows of values as inputs and outputs, for algorithms that are compiled once, in double, for all instruction set levels.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace sarrus {
 
-/// Values of the rows that depend on q, at one configuration (Loops::pfaffian_values of them). Empty: there are no such rows.
+/// Function that evaluates the rows that depend on q, at one configuration (Loops::pfaffian_values values). Empty: there are no such rows.
 using RowsOfState = std::function<void(const double* q, double* values)>;
 
 class StateFunctions {
@@ -25,8 +25,8 @@ class StateFunctions {
   const Tree& tree() const { return mechanism_.tree(); }
   const KernelTable& kernels() const { return kernels_; }
 
-  /// Evaluate an operation; inputs in the order of operation_list.hpp, null if omitted. `waypoints`: their number, for branches. Returns
-  /// the status.
+  /// Evaluate an operation. Inputs are in the order of operation_list.hpp; null: omitted. `waypoints`: number of waypoints, for branches. Returns the
+  /// status.
   double evaluate(Operation operation, std::initializer_list<const double*> inputs, double* out, const Frame& frame = {},
                   int waypoints = 1) const {
     const double* in[max_inputs] = {};
@@ -34,7 +34,7 @@ class StateFunctions {
     return kernels_.single[static_cast<int>(operation)](tree(), {frame, 0, nullptr, false, false, waypoints}, in, nullptr, out);
   }
 
-  /// Evaluate for many configurations (rows of nq) with the same other inputs: out (count x size).
+  /// Evaluate an operation for many configurations (rows of nq); the other inputs are the same for all. out: (count x size).
   struct Repeated {
     const double* data;
     int size;

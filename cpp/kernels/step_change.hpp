@@ -1,4 +1,4 @@
-// A step along changes of its initial state, compiled once per level (shared_steps.cpp), for derivatives of runs (step_kernels.cpp).
+// A step together with changes of its initial state, for derivatives of runs (step_kernels.cpp). Compiled once per level (shared_steps.cpp).
 #pragma once
 
 #include "../mechanism/arena.hpp"
@@ -10,7 +10,7 @@
 
 namespace sarrus {
 
-/// States in lanes, and their rates along one direction: with several directions, compilation takes three times as long.
+/// Scalar type: states in lanes, with their rates along one direction. With several directions, compilation takes three times as long.
 #ifdef SARRUS_ONE_STATE
 using Abreast = double;
 #else
@@ -30,7 +30,7 @@ struct StepAtHand {
 Abreast step_with_change(const StepAtHand&, const Abreast& closes, Abreast* x, Rates* change, const Rates* parameter_change, Onto,
                          Rates* start);
 
-/// steps_have_products: true if StepPullback supports these steps. step_back_by_products: see StepPullback::pull; true if it succeeded.
+/// steps_have_products: true if StepPullback supports these steps. step_back_by_products: call StepPullback::pull; true if it succeeded.
 bool steps_have_products(const Tree&, const Plan&);
 bool step_back_by_products(const StepAtHand&, const Abreast* x, const Abreast* after, Abreast* lambda, const int* acting,
                            int count, Abreast* by_parameter, Abreast& status);

@@ -1,8 +1,9 @@
 // Propagation of changes of a state forward through many steps, and of cotangents backward.
 //
-// A cotangent goes backward by vector-Jacobian products (simulation/step_pullback.hpp). If a step has none, derivatives of the step along directions
-// of its initial state are used: along all of them or, on loops, along as many as there are degrees of freedom. Random directions W become B = P W on
-// the loops. With c = B^T lambda, the cotangent times these derivatives, lambda = U B (B^T U B)^-1 c. U are units that make entries comparable.
+// A cotangent goes backward by vector-Jacobian products (simulation/step_pullback.hpp). If a step has no such products, derivatives along directions
+// of the step's initial state are used: along all directions or, on loops, along as many as there are degrees of freedom. Random directions W are
+// projected onto the loops: B = P W. Let c = B^T lambda be the products of the cotangent with the derivatives along B. Then lambda = U B (B^T U B)^-1
+// c. U are units that make entries comparable.
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +20,7 @@ namespace {
 using P = Abreast;
 constexpr int together = directions_of<Rates>, abreast = width_of<P>;
 
-/// Load the states of the runs i, i + 1, ... into lanes; the last run is repeated to fill the packet.
+/// Load the states of the runs i, i + 1, ... into lanes. If there are fewer runs than lanes, the last run is repeated.
 void gather_runs(const double* from, std::int64_t run_step, int size, std::int64_t i, std::int64_t end, P* to) {
   for (int l = 0; l < abreast; ++l) {
     const double* row = from + std::min(i + l, end - 1) * run_step;
@@ -31,7 +32,8 @@ void scatter_runs(const P* from, int size, std::int64_t i, std::int64_t end, dou
     for (int k = 0; k < size; ++k) to[(i + l) * run_step + k] = lane(from[k], l);
 }
 
-/// Mark the parameters that may have an effect between two times. For tables of efforts, these are the values at times in between and next to them.
+/// Mark the parameters that may have an effect between two times. Of a table of efforts, these are the values at times within this interval and next
+/// to it.
 void mark_acting(const ForceElements& elements, double from, double to, bool* acts) {
   elements.each([&](const auto& element) {
     using Kind = std::decay_t<decltype(element)>;
@@ -58,7 +60,7 @@ void mark_acting(const ForceElements& elements, double from, double to, bool* ac
   });
 }
 
-/// Common data of single steps of some runs.
+/// Data that the steps of some runs have in common.
 struct Steps {
   const Tree& tree;
   const Plan& plan;
@@ -81,7 +83,8 @@ struct Steps {
     if (moves()) gather_runs(range.x + (k + 1) * size, range.run_step, size, i, end, after);
   }
 
-  /// Propagate changes of the state and of the parameters through step k from the loaded state. The stored guard determines if stages are closed.
+  /// Propagate changes of the state and of the parameters through step k from the loaded state. The stored guard determines if stages are projected
+  /// onto the loops.
   void differentiate(std::int64_t k, Rates* change, const Rates* parameter_change, Onto onto, Rates* start) {
     const Arena::Scope scope(arena);
     const StepAtHand step = {tree, arena, plan, parameter, time(k), range.clock.step};
@@ -101,7 +104,7 @@ struct Steps {
       return;
     }
   }
-  /// Pull a cotangent back from the end of step k to the loaded state. Returns false if the step has no such products.
+  /// Pull a cotangent back from the end of step k to the loaded state. Returns false if the step has no vector-Jacobian products.
   bool back_by_products(std::int64_t k, P* lambda, const int* acting, int count, P* by_parameter) {
     if (any(closes > P(0.5))) return false;
     const StepAtHand step = {tree, arena, plan, parameter, time(k), range.clock.step};
@@ -113,7 +116,7 @@ struct Steps {
   }
 
  private:
-  /// Return the lanes in which the repeated step does not end at the stored state of the run.
+  /// Return the lanes in which the repeated step does not end at the state that the run stored.
   Reproduced<P>::Mask missed() const {
     const Arena::Scope scope(arena);
     Reproduced<P> end(plan);
@@ -155,7 +158,7 @@ void push_forward(const Tree& tree, const Plan& plan, const StepRange& range, co
   }
 }
 
-/// Cotangents along directions on the loops, and the cotangent of the state that they determine.
+/// Products c of a cotangent with directions B on the loops, and the cotangent of the state computed from them.
 class Basis {
  public:
   Basis(const Steps& s, const int (&freedoms)[2])
@@ -181,7 +184,7 @@ class Basis {
     c_[j] = c;
     for (int r = 0; r < s_.m; ++r) B_[r * count() + j] = along(start[r], d);
   }
-  /// Compute the cotangent of the state. Returns the status.
+  /// Compute the cotangent of the state from the products c. Returns the status.
   P cotangent(P* lambda) {
     if (complete()) return std::copy(c_, c_ + count(), lambda), P(0.0);
     for (int r = 0; r < s_.m; ++r) lambda[r] = P(0.0);
@@ -196,7 +199,7 @@ class Basis {
  private:
   double unit(int r) const { return Plan::unit_of(s_.plan.velocity_unit, r); }
   P b(int part, int r, int j) const { return B_[(part + r) * count() + j] * P(1.0 / unit(r)); }
-  /// Solve with the n directions from `first` on, by a Cholesky factor of their products.
+  /// Solve with n directions, beginning with direction `first`, by a Cholesky factor of their products.
   P solve(int first, int n, int part, P* lambda) {
     const Arena::Scope scope(s_.arena);
     P *G = s_.take<P>(n * n), *y = s_.take<P>(n), status = P(0.0);

@@ -1,4 +1,4 @@
-// Runs of variants, one by one: tree and plan of the current variant, in a thread's own copy.
+// Simulation of variants, one run after another: tree and plan of the current variant, in a copy that belongs to the thread.
 #pragma once
 
 #include "../simulation/run_numbers.hpp"
@@ -15,7 +15,7 @@ class VariantRun {
         plan_(plan) {
     numbers_.give(plan_, copy_.tree());
   }
-  /// Copy the variant of run `variant` of the plan.
+  /// Copy the parameters of the variant `variant` of the plan.
   void take(std::int64_t variant) {
     copy_.take(plan_.variant[variant]);
     numbers_.take<double>(copy_.tree(), plan_, [&](int) { return plan_.units_of + variant * units_; });

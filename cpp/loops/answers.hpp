@@ -21,8 +21,8 @@ template <class T> void constraint_jacobian(const Tree& tree, Arena& arena, cons
   }
 }
 
-/// J-dot (rows x nv) along v: the rate of J at q + epsilon q-dot, t + epsilon. For rows that a caller computes, `pfaffian_rates` are the rates of
-/// their coefficients.
+/// Compute J-dot (rows x nv) along v: the rate of J at q + epsilon q-dot, t + epsilon. For rows whose coefficients the caller supplies,
+/// `pfaffian_rates` contains the rates of these coefficients.
 template <class T>
 void constraint_jacobian_derivative(const Tree& tree, Arena& arena, const T* q, const T* v, const T* time,
                                     const T* pfaffian_rates, T* out) {
@@ -35,7 +35,7 @@ void constraint_jacobian_derivative(const Tree& tree, Arena& arena, const T* q, 
   for (int k = 0; k < tree.loops.rows * tree.nv; ++k) out[k] = J[k].rate;
 }
 
-/// gamma, the required J a. `size` (rows, or null) receives the sum of the squares of the terms of gamma.
+/// Compute gamma, the value that J a must have. If not null, `size` (rows) receives the sum of the squares of the terms that add up to gamma.
 template <class T>
 void constraint_bias(const Tree& tree, Arena& arena, const T* q, const T* v, const T* time, const T* pfaffian_values, T* out,
                      T* size = nullptr) {
@@ -71,7 +71,7 @@ Force<T> constraint_wrench(const Tree& tree, Arena& arena, const LoopState<T>& s
   return f;
 }
 
-/// Wrenches of all constraints as above, but in the axes of the frames of the description.
+/// Wrenches of all constraints, each on the constraint's child at its frame, in the axes of the frames of the user's description.
 template <class T>
 void loop_wrenches(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* multipliers, T* out) {
   for (int i = 0; i < tree.loops.constraints; ++i) {

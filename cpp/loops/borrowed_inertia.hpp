@@ -1,12 +1,13 @@
 // Massless bodies in loops. M is singular along their joints, or would be in some configuration. The accelerations are still determined if every
-// motion that the loops allow moves some mass, because N^T M N is then positive. But the factor eliminates velocities before rows, and so divides by
-// M alone. Therefore it borrows a small inertia epsilon for these bodies. The corrections of saddle.hpp use the true M and remove epsilon: each
-// leaves the fraction epsilon / (epsilon + inertia of the motion on the loops).
+// motion that the loops allow moves some mass, because N^T M N is then positive. But the factorisation eliminates velocities before rows, so its
+// first pivots come from M alone, and would be zero. Therefore a small inertia epsilon is added ("borrowed") for these bodies. The corrections of
+// saddle.hpp use the true M and remove the effect of epsilon: each correction leaves the fraction epsilon / (epsilon + inertia of the motion on the
+// loops) of the error.
 //
-// The value of epsilon follows from the inertias that rows couple to a velocity. Let a unit force along row r move the masses on it by s_r
-// = J M^-1 J^T. The row then adds the inertia J_rk^2 / s_r to velocity k. So light fingers of a heavy robot borrow little inertia. Rows
-// between massless bodies only transmit the borrowed inertia. Velocities without any coupled mass borrow in proportion to the mass of the
-// mechanism.
+// The value of epsilon follows from the inertias that rows couple to a velocity. Let s_r, the diagonal entry of J M^-1 J^T, be the acceleration of
+// row r by a unit force along it. Row r then couples the inertia J_rk^2 / s_r to velocity k. Therefore light fingers of a heavy robot borrow little
+// inertia. Rows between massless bodies only transmit the borrowed inertia. Velocities without any coupled mass borrow in proportion to the mass of
+// the mechanism.
 #pragma once
 
 #include "saddle_matrix.hpp"
@@ -20,7 +21,7 @@ inline double scattered(int k) {
   return (k % 2 ? -1.0 : 1.0) * (0.5 + part - static_cast<int>(part));
 }
 
-/// Set the mobility (1/M_kk) of velocities without inertia to zero; borrow_inertia() replaces it later.
+/// Set the mobility (1/M_kk) of velocities without inertia to zero; borrow_inertia() sets it to the inverse of the borrowed inertia later.
 template <class T> SARRUS_INLINE void leave_out_massless(const Tree& tree, T* mobility) {
   for (int k = 0; tree.lacks_inertia && k < tree.nv; ++k)
     if (tree.lacks_inertia[k]) mobility[k] = T(0.0);
@@ -36,8 +37,8 @@ template <class T, class F> SARRUS_INLINE void each_entry(const Saddle<T>& s, F&
   }
 }
 
-/// J without entries that are rounding, compared with the entries that other rows of the constraint have in the same column. A row of rounding errors
-/// moves nothing, but residuals relative to its own scale would treat it as an ordinary row.
+/// Copy J and set its entries at rounding level to zero; their reference is the largest entry of the same constraint in that column. A row of mere
+/// rounding errors constrains nothing, but residuals, which are relative to the row's own scale, would treat it as an ordinary row.
 template <class T> SARRUS_INLINE const T* without_rounding(const Saddle<T>& s, Arena& arena) {
   int entries = 0;
   for (int i = 0; i < s.constraints; ++i) entries += s.tree.loops.constraint[i].rows * s.tree.loops.constraint[i].columns;
@@ -54,8 +55,8 @@ template <class T> SARRUS_INLINE const T* without_rounding(const Saddle<T>& s, A
   return clean;
 }
 
-/// Add the borrowed inertia to `epsilon` (nv), set the `mobility` (nv) of massless velocities by it, and add their part to the `scale` of the
-/// rows.
+/// Add the borrowed inertia to `epsilon` (nv), set the `mobility` (nv) of massless velocities to its inverse, and add the contribution of these
+/// velocities to the `scale` of the rows.
 template <class T>
 SARRUS_NOINLINE void borrow_inertia(const Saddle<T>& matrix, Arena& arena, T* mobility, T* scale, T* epsilon) {
   const Arena::Scope scope(arena);
@@ -71,7 +72,7 @@ SARRUS_NOINLINE void borrow_inertia(const Saddle<T>& matrix, Arena& arena, T* mo
   find_moved();
   for (int r = 0; r < s.rows; ++r) size[r] = select(moved[r] > T(0.0), scale[r], T(0.0));
   for (int k = 0; k < nv; ++k) inertia[k] = T(0.0);
-  constexpr int links = 4;  // largest number of massless bodies between two with mass that transmit an inertia
+  constexpr int links = 4;  // largest number of massless bodies, in series between two bodies with mass, that transmit an inertia
   for (int pass = 0; pass < links; ++pass) {
     T* felt = arena.take<T>(nv);
     for (int k = 0; k < nv; ++k) felt[k] = lacks[k] ? s.M[s.first_entry(k)] : T(0.0);
@@ -101,7 +102,7 @@ SARRUS_NOINLINE void borrow_inertia(const Saddle<T>& matrix, Arena& arena, T* mo
   for (int r = 0; r < s.rows; ++r) scale[r] = select(scale[r] > T(0.0), scale[r], T(1.0));
 }
 
-/// True if the loops allow a motion that moves no mass. A pseudo-random force then accelerates the massless bodies by about 1 / epsilon.
+/// True if the loops allow a motion that moves no mass. The test: a pseudo-random force then causes accelerations of about 1 / epsilon.
 template <class T, class Solve>
 SARRUS_NOINLINE auto is_undetermined(const Saddle<T>& s, Arena& arena, const Solve& solve) {
   const Arena::Scope scope(arena);

@@ -1,26 +1,28 @@
 // Path continuation on a branch: configurations q(s) with closed loops, while prescribed joints, time and targets go from waypoint to waypoint.
 //
 // J and phi are the rows scaled as in closing.hpp, restricted to the velocities that are not prescribed. The tangent x of the branch has the least
-// norm of all x with J x = c, where c is the rate at which inputs change the rows:
+// norm of all x with J x = c, where c is the rate of the rows due to the inputs alone:
 //
 //   x = onward + argmin |J y - (c - J onward)|^2 + mu |y|^2,    c = -d phi / ds along the inputs
 //
 // A step follows the tangent and then closes the loops again; it is halved if the correction is too long. Where J loses rank, branches intersect.
-// The undetermined component of the motion then continues in its previous direction (`onward`), straight through; elsewhere onward is zero.
-// Where branches only come close, a step must not change to the other one. Let Q be an orthonormal basis of the range of J at one end of a step:
-// det(Q^T J) has one sign along a branch, and the opposite sign on the other branch. The same holds for det(J_0^T J_1), with J at both ends.
-// A step with a negative determinant is halved too; if halving reaches its limit, the branches intersect exactly, and the step is accepted.
+// There the inputs do not determine the motion completely: its undetermined component continues in its previous direction (`onward`), which is zero
+// elsewhere. Where two branches come close without an intersection, a step must not jump from one to the other. Let Q be an orthonormal basis of the
+// range of J at one end of a step: det(Q^T J) has one sign along a branch, and the opposite sign on the other branch. The same holds for det(J_0^T
+// J_1), with J at both ends. A step with a negative determinant is halved too. If it is still negative at the shortest step, the branches intersect
+// exactly, and the step is accepted.
 //
 // If the inputs determine the motion and it is smooth, no tangent is needed: the differences of previous steps predict the next step, and two Newton
-// steps with one factor correct it. With e the error of the prediction, the first leaves C e^2 and the second C^2 e^3. The length of the second step
-// yields C without another evaluation of the rows (Ortega and Rheinboldt 1970, 10.2). C changes little between inputs. If it predicts that the first
-// step reaches rounding, the second one is computed at every fourth input only.
+// steps with one factor correct it. If e is the error of the prediction, it is C e^2 after the first Newton step and C^2 e^3 after the second. The
+// length of the second step yields C without another evaluation of the rows (Ortega and Rheinboldt 1970, 10.2). C changes little between inputs. If C
+// predicts that the first Newton step reaches rounding level, the second one is computed at every fourth input only.
 //
 // All lanes of a packet proceed from input to input together; lanes that have arrived, or whose branch has ended, wait.
 //
 // If only the last configuration is requested, a single jump suffices if it stays on the branch. The criteria: Newton's second step is at most a
-// quarter of the first (Deuflhard's estimate of Kantorovich's condition: Newton Methods for Nonlinear Problems, 2.1), and det(J_0^T J_1) is positive.
-// Either one alone accepts other branches: two dyads that fold over together keep the sign, and steps also contract to mirrored positions.
+// quarter as long as the first (Deuflhard's estimate of Kantorovich's condition: Newton Methods for Nonlinear Problems, 2.1), and det(J_0^T J_1) is
+// positive. One criterion alone could accept another branch: if two dyads fold over together, the sign does not change, and Newton steps also
+// converge to mirrored positions.
 #pragma once
 
 #include <limits>
@@ -35,19 +37,21 @@ namespace sarrus {
 template <class T> struct BranchInput {
   const T* prescribed;  // (nv) 1 for prescribed (fixed) joints, else 0; the same for all lanes
   const T* scale;  // (nv + rows) scales of velocities and rows, as in closing.hpp
-  T max_step, min_step;  // longest scaled step of a joint; fraction of a segment below which the branch has ended
+  // longest scaled step of a joint; fraction of a segment below which a step is too short and the branch has ended
+  T max_step, min_step;
   T tolerance;  // largest |phi| of closed loops
   int inputs;
-  const T* waypoints;  // for each waypoint: time, a configuration with the fixed coordinates, and targets (BranchInput::numbers)
+  // for each waypoint: time, a configuration (only its prescribed coordinates are used), and targets; BranchInput::numbers values
+  const T* waypoints;
 
   static int numbers(const Tree& tree) { return 1 + tree.nq + tree.loops.pfaffian_values; }
 };
 
-/// Inputs between two waypoints: prescribed joints move along `displacement`; time and targets are linear, rotations geodesic.
+/// Inputs between two waypoints: prescribed joints move along `displacement`; time and targets are interpolated linearly, rotations along geodesics.
 template <class T> class PathSegment {
  public:
   T time, *targets, *displacement;
-  T* pace;  // (paces) rates of all inputs per segment: displacements of joints, time, targets
+  T* pace;  // (paces) change of each input over the segment: displacements of joints, time, targets
 
   static int paces(const Tree& tree) { return tree.nv + 1 + tree.loops.pfaffian_values; }
 
@@ -62,7 +66,7 @@ template <class T> class PathSegment {
     for (int k = 0; k < paces(tree); ++k) pace[k] = T(0.0);
   }
 
-  /// Set prescribed coordinates to their values at the end of the segment.
+  /// Set the coordinates of prescribed joints in q to their values at the end of the segment.
   void prescribe(T* q) const {
     for (int i = 1; i < tree_.links; ++i) {
       const Link& b = tree_.link[i];
@@ -113,7 +117,8 @@ template <class T> class PathSegment {
       for (int j = 0; j < 3; ++j) R(i, j) = x[4 * i + j];
     return quaternion(R);
   }
-  /// Call f(index in the targets, is_matrix) for each rotation of a target: the matrix of a pose if true, else a quaternion.
+  /// Call f(index in the targets, is_matrix) for each rotation in the targets: is_matrix is true for the rotation matrix of a pose, false for a
+  /// quaternion.
   template <class F> void each_rotation(F f) const {
     for (int i = 0; i < tree_.loops.constraints; ++i) {
       const Constraint& c = tree_.loops.constraint[i];
@@ -128,8 +133,8 @@ template <class T> class PathSegment {
   T *turn_, *goal_;
 };
 
-/// Sign of the determinant of A (n x n, destroyed), -1, 0 or 1, by elimination. Rows are exchanged if a pivot is much smaller than the entries
-/// below it. A pivot that is no larger than `zero` times the largest entry of the diagonal is 0.
+/// Return the sign of the determinant of A (n x n, destroyed), -1, 0 or 1, by Gaussian elimination. Rows are exchanged only if a pivot is much
+/// smaller than the entries below it. The sign is 0 if a pivot is at most `zero` times the largest diagonal entry of A.
 template <class T> SARRUS_NOINLINE T sign_of_determinant(int n, T* A, double zero = 0.0) {
   T sign = T(1.0), least = T(0.0);
   for (int k = 0; k < n && zero > 0.0; ++k) {
@@ -185,8 +190,9 @@ template <class T> class Branch {
     for (int k = 0; k < segment_.paces(tree); ++k) pace_[k] = T(0.0);
   }
 
-  /// Trace the branch from q (nq), closed at the first waypoint, along all waypoints. q becomes its last configuration; `path` (inputs x nq, or null)
-  /// is NaN after the end of the branch. Returns the number of waypoints passed plus the completed fraction of the next segment.
+  /// Trace the branch from q (nq), a configuration with closed loops at the first waypoint, along all waypoints. q becomes the last configuration of
+  /// the branch; `path` (inputs x nq, or null) is NaN after the end of the branch. Returns the number of waypoints passed plus the completed fraction
+  /// of the next segment.
   T trace(T* q, T* path) {
     const int nq = tree_.nq, stride = in_.numbers(tree_);
     const T ended = T(std::numeric_limits<double>::quiet_NaN());
@@ -226,21 +232,24 @@ template <class T> class Branch {
     const T none = no_rotation(tree_, in_.waypoints + (in_.inputs - 1) * in_.numbers(tree_) + 1 + tree_.nq);
     out[0] = outcome, out[1] = open, out[2] = select(none > T(0.5), T(0.0), passed), out[3] = crossings_;
   }
-  /// Rank of J at the beginning of the last step; at an intersection of branches, its rank elsewhere.
+  /// Rank of J at the beginning of the last step; at an intersection of branches, the rank that J has beside the intersection.
   T rank() const { return rank_; }
 
  private:
-  static constexpr double damping = 1e-3;  // damping of the steps that close the loops: low, because a prediction is close
+  // damping (mu / |phi|) of the steps that close the loops: it can be small, because a prediction is near the branch
+  static constexpr double damping = 1e-3;
   static constexpr double most_steps = 18.0;
   static constexpr double aside = 0.1;  // largest distance of a prediction from the branch, relative to the length of the step
-  static constexpr int changes = 10;  // orders of differences of steps, the steps (order 0) included
-  static constexpr int most_unseen = 3;  // largest number of consecutive inputs without a second step
+  static constexpr int changes = 10;  // number of orders of differences between steps; order 0 are the steps themselves
+  static constexpr int most_unseen = 3;  // largest number of consecutive inputs without a second Newton step
   static constexpr double jump_farthest = 1.0;  // largest |phi| for which a jump is tried; the jump is verified afterwards
-  static constexpr double half_turn = 3.2;  // [rad]; larger displacements of revolute joints are shorter backwards: not traced
+  // [rad]; a revolute joint with a larger displacement would be nearer in the other direction, so that segment is not traced
+  static constexpr double half_turn = 3.2;
   static constexpr double contraction = 0.25;  // largest ratio of Newton's second step to the first
   static constexpr double shares = 5e-4;  // largest (step / previous step)^2 at which the following steps reuse the factor
   static constexpr int most_newton_steps = 10;
-  static constexpr double singular = tolerances::present * tolerances::present;  // relative size of zero pivots of J^T J
+  // pivots of J^T J below this fraction of its largest diagonal entry are zero
+  static constexpr double singular = tolerances::present * tolerances::present;
 
   Residual<T> gap() { return {arena_.take<T>(tree_.loops.rows), arena_.take<T>(tree_.loops.entries), T(0.0)}; }
 
@@ -268,7 +277,7 @@ template <class T> class Branch {
     return most;
   }
 
-  /// A^T B over the free velocities, where A and B are J in two configurations.
+  /// Compute A^T B for the velocities that are not prescribed, where A and B are J in two configurations.
   T* gram(const T* A, const T* B) {
     const int n = movings_;
     T* all = arena_.take<T>(n * n);
@@ -290,7 +299,7 @@ template <class T> class Branch {
     }
     return all;
   }
-  /// Negative if the motion is determined at both ends of a step and the two ends are on different branches.
+  /// Return a negative value if the inputs determine the motion at both ends of a step, but the two ends are on different branches.
   T sense(const Residual<T>& a, const Residual<T>& b) {
     const Arena::Scope scope(arena_);
     if (!any(determined_ > T(0.5))) return T(1.0);
@@ -304,7 +313,8 @@ template <class T> class Branch {
   }
 
   /// Take Newton steps from q, where J is current_.J, to the input: q becomes the result, `open` the remaining |phi|, and trial_.J is J near the
-  /// result. Returns true if the steps contract and close the loops. Steps share a factor while each is at most 1/45 of the one before (`shares`).
+  /// result. Returns true if the steps contract and close the loops. Steps share a factor while each is at most 1/45 as long as the previous step
+  /// (`shares`).
   auto newton(T* q, T& open) {
     const Arena::Scope scope(arena_);
     const int nv = tree_.nv, nq = tree_.nq, rows = tree_.loops.rows;
@@ -343,7 +353,7 @@ template <class T> class Branch {
     return both(contracts(), open < in_.tolerance * T(1.0 + 1e-12));
   }
 
-  /// Move q to a nearby configuration for the prescribed inputs. Returns one of `branch_outcome`.
+  /// Move q by a single jump to a nearby configuration with the prescribed inputs. Returns one of `branch_outcome`.
   T jump(T* q, T& open) {
     const Loops& loops = tree_.loops;
     segment_.begin(in_.waypoints, in_.waypoints, q);
@@ -379,7 +389,7 @@ template <class T> class Branch {
     return select(violation < square(in_.tolerance + T(tolerances::given_closed)), outcome, T(branch_outcome::off_loops));
   }
 
-  /// Record the step of a complete segment, for the prediction of the next one.
+  /// Store the step over a complete segment; the next segment is predicted from these steps.
   void note_step(const T* q) {
     const Arena::Scope scope(arena_);
     T* step = arena_.take<T>(tree_.nv);
@@ -391,7 +401,7 @@ template <class T> class Branch {
       }
   }
 
-  /// Extrapolate over the whole segment in one step, in lanes with a determined and smooth motion.
+  /// Extrapolate over the whole segment in one step, in those lanes where the motion is determined and smooth.
   void extrapolate(T* q) {
     const auto tried = both(determined_ > T(0.5), done_ < T(1.0));
     if (!any(tried)) return;
@@ -400,7 +410,8 @@ template <class T> class Branch {
     T *x = arena_.take<T>(nv), *start = arena_.take<T>(nq), *next = arena_.take<T>(nq);
     T before = largest(change_[0]), use = T(1.0);
     for (int k = 0; k < nv; ++k) x[k] = change_[0][k];
-    for (int j = 1; j < changes; ++j) {  // higher differences are used while each is at most half of the previous one
+    // a difference of higher order is used while each order is at most half of the previous one
+    for (int j = 1; j < changes; ++j) {
       const T size = largest(change_[j]);
       use = select(size < before * T(0.5), use, T(0.0)), before = size;
       for (int k = 0; k < nv; ++k) x[k] += use * change_[j][k];
@@ -439,13 +450,13 @@ template <class T> class Branch {
     done_ = select(good, T(1.0), done_), quick_ = select(good, T(1.0), quick_);
   }
 
-  /// Compute J at q, and the rate at which inputs change the rows if nothing else moves.
+  /// Compute J at q, and the rate at which inputs change the rows while the other joints are at rest.
   void rates(const T* q, T* opening) {
     const Arena::Scope scope(arena_);
     const Loops& loops = tree_.loops;
     T* target = arena_.take<T>(loops.rows);
     for (int r = 0; r < loops.rows; ++r) opening[r] = T(0.0);
-    if (loops.pfaffian_values > 0) {  // rates of targets by finite differences, which are accurate enough for a tangent
+    if (loops.pfaffian_values > 0) {  // compute rates of targets by finite differences, which are accurate enough for a tangent
       constexpr double little = 1e-4;
       Residual<T> side = {target, nullptr, T(0.0)};
       for (const double sign : {1.0, -1.0}) {
@@ -471,10 +482,10 @@ template <class T> class Branch {
     scale_jacobian(tree_, options_, current_.J);
   }
 
-  /// Compute the scaled tangent at q, and the lanes in which the inputs determine the motion.
+  /// Compute the scaled tangent at q, and detect the lanes in which the inputs determine the motion.
   void tangent(const T* q, T* x) {
     const int nv = tree_.nv, rows = tree_.loops.rows;
-    T* opening = arena_.take<T>(rows);  // rate at which inputs change the rows if nothing else moves
+    T* opening = arena_.take<T>(rows);  // rate at which inputs change the rows while the other joints are at rest
     rates(q, opening);
 
     SingularValues<T> values(movings_, gram(current_.J, current_.J), arena_);
@@ -484,7 +495,7 @@ template <class T> class Branch {
     rank_ = select(meet, rank_, values.rank);
     T along = T(0.0), size = T(0.0);
     for (int k = 0; k < segment_.paces(tree_); ++k) along += segment_.pace[k] * pace_[k], size += pace_[k] * pace_[k];
-    // no effect on the result if the motion is determined, but better conditioned near the intersection of branches
+    // if the motion is determined, `onward` does not change the result, but improves the conditioning near an intersection of branches
     const T continues = select(meet, T(1.0), determined_), share = continues * (along / select(size > T(0.0), size, T(1.0)));
     for (int k = 0; k < nv; ++k) x[k] = select(options_.column[k] > T(0.0), onward_[k] * share, T(0.0));
 
@@ -499,7 +510,7 @@ template <class T> class Branch {
     for (int k = 0; k < nv; ++k) x[k] += y[k];
   }
 
-  /// Take one step in the lanes that have not arrived.
+  /// Take one step in the lanes that have not reached the next input yet.
   void advance(T* q) {
     const Arena::Scope scope(arena_);
     const int nv = tree_.nv, nq = tree_.nq;
@@ -554,7 +565,7 @@ template <class T> class Branch {
     step_ = select(good, step_ * T(2.0), step_ * T(0.5));
   }
 
-  /// Set the tangent in lanes that extrapolated the last segment: it is the derivative of the extrapolation at the end of the segment.
+  /// Set the tangent in lanes whose last segment was extrapolated in one step: it is the derivative of the extrapolation at the end of the segment.
   void remember(const T& quick) {
     for (int k = 0; k < tree_.nv; ++k) {
       T x = T(0.0);
@@ -571,11 +582,11 @@ template <class T> class Branch {
   Residual<T> current_, trial_;  // current_.J: J at the end of the last step
   int* moving_;
   int movings_ = 0;
-  T *onward_, *pace_;  // the last tangent, scaled; the rates of the inputs that it belongs to
+  T *onward_, *pace_;  // the last tangent, scaled; the input rates for which it was computed
   T *before_, *per_unit_;  // the last configuration; 1 / scale
-  T* change_[changes];  // differences of the steps between inputs, from order 0 on
-  T rank_ = T(0.0), determined_ = T(0.0), quick_ = T(0.0);  // quick_: 1 in lanes that extrapolated the last segment
-  T first_length_ = T(1.0), second_length_ = T(1.0);  // lengths of Newton's two steps at the last input where both were computed
+  T* change_[changes];  // differences of the steps between inputs: [0] the last step, [k] the k-th difference
+  T rank_ = T(0.0), determined_ = T(0.0), quick_ = T(0.0);  // quick_: 1 in lanes whose last segment was extrapolated in one step
+  T first_length_ = T(1.0), second_length_ = T(1.0);  // lengths of Newton's two steps at the last input that had a second step
   int unseen_ = 0;  // number of inputs since then
   T failures_ = T(0.0);  // number of consecutive failed steps
   T done_ = T(0.0), step_ = T(1.0), ended_ = T(0.0), reached_ = T(0.0);  // fractions of a segment

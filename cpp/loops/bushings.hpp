@@ -1,8 +1,8 @@
-// Stiffness matrix of bodies on bushings of unit stiffness, between each other and to the ground, and its Cholesky factor by 6 x 6
-// blocks. The body with the fewest neighbours is eliminated first. This minimum-degree order is computed for each state, with one bit per
-// body.
+// Stiffness matrix of bodies that bushings of unit stiffness connect to each other and to the
+// ground, and its Cholesky factor in 6 x 6 blocks. The body with the fewest neighbours is
+// eliminated first. This minimum-degree order is computed for each state, with one bit per body.
 //
-//   cost    about 400 multiplications per body, and 200 for each pair of bodies that its elimination couples
+//   cost    about 400 multiplications per body, and 200 for each pair of bodies that become coupled when the body is eliminated
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace sarrus {
 
 template <class T> using Six = Eigen::Matrix<T, 6, 1>;
 
-/// Entries stored for a row of six: for one state, zeros pad it to eight, to use full registers.
+/// Number of stored entries for a row of six. For a single state a row is padded with zeros to eight entries, which fill whole registers.
 template <class T> constexpr int padded = width_of<T> == 1 ? 8 : 6;
 
 /// 6 x 6 block.
@@ -35,7 +35,7 @@ template <class T> class Block {
  private:
   alignas(64) T entry_[6][padded<T>];
 };
-/// subtract_row: y -= factor x, for a row. subtract_rows: y -= X^T x, for a body's six entries x.
+/// subtract_row: y -= factor x, where x and y are rows of six. subtract_rows: y -= X^T x, for the six entries x of a body.
 template <class T> SARRUS_INLINE void subtract_row(T* y, T factor, const T* x) { subtract_scaled(y, x, factor, padded<T>); }
 template <class T> SARRUS_INLINE void subtract_rows(T* y, const Block<T>& X, const T (&x)[6]) {
   const T* const rows[6] = {X.row(0), X.row(1), X.row(2), X.row(3), X.row(4), X.row(5)};
@@ -58,7 +58,7 @@ template <class T> class Bushings {
     if (a == b) return;
     row(a)[b / 64] |= bit(b), row(b)[a / 64] |= bit(a);
   }
-  /// Compute the order of elimination and allocate a zero block for each pair that fills in. Call after all bodies are connected.
+  /// Compute the order of elimination and allocate a zero block for each fill-in. Call after all bodies are connected.
   SARRUS_NOINLINE void plan() {
     int *degree = arena_.take<int>(n_), blocks = 0;
     const auto count = [&](int a) {
@@ -81,7 +81,8 @@ template <class T> class Bushings {
     }
     block_ = arena_.take<Block<T>>(blocks), first_ = arena_.take<int>(n_ + 1), later_ = arena_.take<int>(blocks);
     slot_ = arena_.take<int>(n_ * n_);
-    for (int k = 0, at = 0; k < n_; first_[++k] = at) {  // row k: its diagonal, then the later ones that it meets
+    // row k: its diagonal block, then the blocks of later bodies that are coupled to body k
+    for (int k = 0, at = 0; k < n_; first_[++k] = at) {
       first_[k] = at, later_[at++] = k;
       each_met(order_[k], [&](int a) { later_[at++] = place_[a]; });
       std::sort(later_ + first_[k] + 1, later_ + at);
@@ -90,7 +91,7 @@ template <class T> class Bushings {
     for (int i = 0; i < blocks; ++i) block_[i].clear();
   }
 
-  /// K += factor S on the rows of body a and the columns of body b. Call once for each pair.
+  /// Add `factor` S to the rows of body a and the columns of body b of K. Call once for each pair of bodies.
   void add(int a, int b, double factor, const Block<T>& S) {
     const int i = place_[a], j = place_[b];
     Block<T>& K = block_[i <= j ? slot_[i * n_ + j] : slot_[j * n_ + i]];

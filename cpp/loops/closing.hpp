@@ -1,15 +1,15 @@
-// Closing the loops: from a configuration to a nearby one, by steps of least motion on the manifold of configurations,
+// Closing the loops: from a configuration with open loops to a nearby closed one, by steps of least norm on the manifold of configurations,
 //
 //   x = argmin |J x + phi|^2 + mu |x|^2,    q <- integrate(q, x),    mu in proportion to |phi|,
 //
-// These are Levenberg and Marquardt's steps, which tend to Newton's. They converge quadratically even if rows of J depend on one another, as in
-// planar loops, or if J loses rank on a set of solutions that are not isolated (Fan and Yuan, Computing 74, 2005). At a double root each step halves
-// the distance. With y = -(J x + phi) / mu a step is the saddle equation
+// These are Levenberg and Marquardt's steps, which approach Newton's steps as mu decreases. They converge quadratically even if rows of J depend on
+// one another, as in planar loops, or if J loses rank on a set of solutions that are not isolated (Fan and Yuan, Computing 74, 2005). At a double
+// root each step halves the distance. With y = -(J x + phi) / mu a step is the saddle equation
 //
 //   [1 J^T; J -mu] [x; -y] = [0; -phi].
 //
 // Velocities and rows are scaled. `column` scales velocities, so that radians and metres are comparable; it is 0 for fixed joints. `row` scales rows;
-// it is 0 for inactive rows. A step is accepted only if it reduces the residual; a finished lane keeps its configuration.
+// it is 0 for inactive rows. A step is accepted only if it reduces the residual. The configuration of a finished lane no longer changes.
 #pragma once
 
 #include "../dynamics/configuration.hpp"
@@ -22,16 +22,17 @@ template <class T> struct ClosureOptions {
   const T *column, *row;
   T damping;  // initial mu / |phi|
   T steps;  // largest number of steps
-  T farthest;  // largest initial |phi|; from farther away no step is taken
+  T farthest;  // largest initial |phi|; if |phi| is larger, no step is taken
 };
 
-/// Residual and Jacobian of the rows at a configuration, scaled.
+/// Residual phi and Jacobian J of the rows at a configuration, both scaled.
 template <class T> struct Residual {
   T *phi, *J, size;  // size: |phi|
 };
 
-/// Take steps from q while they reduce the residual. `evaluate(q, residual)` computes a residual, without J if J is null; `step(q, residual, mu, x)`
-/// computes the step x. With zero damping, the first step that does not reduce the residual ends the iteration.
+/// Take steps from q until one does not reduce the residual even with increased damping. `evaluate(q, residual)` computes a residual, without J if J
+/// is null; `step(q, residual, mu, x)` computes the step x. If the damping is zero, it cannot be increased: the first step that does not reduce the
+/// residual ends the iteration.
 template <class T, class Evaluate, class Step>
 SARRUS_INLINE T take_steps(const Tree& tree, Arena& arena, T damping, const T& most, const T& farthest, const Evaluate& evaluate,
                            const Step& step, Residual<T> current, Residual<T> trial, T* q) {
@@ -51,7 +52,7 @@ SARRUS_INLINE T take_steps(const Tree& tree, Arena& arena, T damping, const T& m
     current.size = select(improves, trial.size, current.size);
     const T lower = damping * T(0.3), higher = damping * T(4.0), least = T(tolerances::least_damping);
     damping = select(damping > T(0.0), select(improves, select(lower > least, lower, least), higher), damping);
-    // more damping may help, unless the residual is already at rounding level
+    // the step did not reduce the residual: increase the damping, unless the residual is already at rounding level
     const T hope = select(improves, T(1.0), select(current.size > T(tolerances::rounding), damping, T(0.0)));
     active = both(both(active, current.size > exact), both(hope > T(0.0), damping < T(tolerances::stuck)));
   }
@@ -65,7 +66,7 @@ template <class T> SARRUS_INLINE void scale_jacobian(const Tree& tree, const Clo
     for (int k = 0; k < c.columns; ++k)
       for (int r = 0; r < c.rows; ++r, ++J) {
         const T x = *J * (options.column[c.column[k]] * options.row[c.row + r]);
-        *J = select(abs(x) < T(1e300), x, T(0.0));  // a rod of zero length has no direction
+        *J = select(abs(x) < T(1e300), x, T(0.0));  // a rod of zero length has no direction, so its rows are undefined
       }
   }
 }
@@ -106,14 +107,15 @@ template <class T> SARRUS_INLINE void scaled_step(const Tree& tree, const Closur
 /// Factorised equation of the steps at one configuration: for any phi it returns y = argmin |J y + phi|^2 + mu |y|^2.
 template <class T> class StepSolver {
  public:
-  /// J: scaled blocks. `tight` (0: unused) regularises rows, relative to J J^T, if mu is below least_square; proximal corrections remove it.
+  /// J: scaled blocks. `tight`: a larger regularisation of the rows, relative to J J^T, which replaces mu if mu is below least_square; proximal
+  /// corrections remove its effect. 0: unused.
   SARRUS_NOINLINE StepSolver(const Tree& tree, Arena& arena, const ClosureOptions<T>& options, const T* q, const T* time,
                              const T* pfaffian_values, const T* J, const T& mu, const T& tight)
       : tree_(tree), arena_(arena), rows_(tree.loops.rows + tree.loops.motor_rows), tight_(tight) {
     const Loops& loops = tree.loops;
     const int nv = tree.nv;
     b_ = arena.take<T>(nv + rows_), y_ = arena.take<T>(nv + rows_), work_ = arena.take<T>(nv + rows_);
-    if (loops.rows == 0) return;  // a mechanism without rows needs no matrix: y = 0
+    if (loops.rows == 0) return;  // without constraint rows y = 0, and no matrix is needed
     if (loops.substructures) {
       const LoopState<T> state = place(tree, arena, q, time, pfaffian_values);
       pieces_ = new (arena.take<SubstructuredEquation<T>>(1))
@@ -127,7 +129,7 @@ template <class T> class StepSolver {
     for (int k = 0; k < nv; ++k) unit_weights[k] = T(1.0);
     for (int r = 0; r < rows_; ++r) unit_row_weights[r] = T(1.0), least[r] = T(0.0);
     for (int r = 0; r < rows_; ++r) S[r] = r < loops.rows ? mu : T(1.0);  // motor rows are inactive
-    // a damping below rounding needs the proximal method; the results of other lanes do not change
+    // a damping below rounding level requires the proximal method in this lane; it does not change the results of other lanes
     if (any(tight > T(0.0)))
       for (int i = 0; i < loops.constraints; ++i) {
         const Constraint& c = loops.constraint[i];

@@ -14,7 +14,8 @@ template <class T> struct LoopInput {
   int wrenches = 0;
   const ExternalWrench<T>* wrench = nullptr;
   const T *time = nullptr, *pfaffian_values = nullptr;
-  double velocity_gain = 0.0, position_gain = 0.0;  // set J a = gamma - velocity_gain (J v - c) - position_gain phi
+  // the right-hand side is J a = gamma - velocity_gain (J v - c) - position_gain phi
+  double velocity_gain = 0.0, position_gain = 0.0;
   OffLoops<T>* off = nullptr;  // receives the violation of the loops by q and v; null: not computed
 };
 
@@ -23,16 +24,18 @@ template <class T> struct LoopEquation {
   Saddle<T> matrix;
   T* b;  // right-hand side: forces, then gamma
   T* scale;  // scale of each row
-  T terms;  // squared norm of the terms of the right-hand side, weighted like residuals
-  const SubstructuredEquation<T>* pieces = nullptr;  // if the equation of the substructures is solved instead; M is then null
+  T terms;  // squared norm of the terms whose sum is the right-hand side, with the weights of residuals
+  // set if the equation of the substructures is solved instead of that of the tree; M is then null
+  const SubstructuredEquation<T>* pieces = nullptr;
   const T* epsilon = nullptr;  // (nv) inertia that the factor borrows for massless bodies; null without such bodies
 
   const Saddle<T>& solved() const { return pieces ? pieces->matrix : matrix; }
-  /// lifted: convert velocities and rows of the mechanism to the unknowns of the solved equation; lowered: convert back.
+  /// lifted: convert velocities and rows of the mechanism to the unknowns of the equation that is solved (of the tree, or of substructures); lowered:
+  /// convert back.
   const T* lifted(Arena& arena, const T* b) const { return pieces ? pieces->lift(matrix.tree, arena, b) : b; }
   const T* lowered(Arena& arena, const T* x) const { return pieces ? pieces->lower(matrix.tree, arena, x) : x; }
 
-  /// Borrow inertia for massless bodies, unless substructures do it. Call after the rows are set.
+  /// Borrow inertia for massless bodies (borrowed_inertia.hpp), unless substructures, which need none, are used. Call after the rows are set.
   void borrow(Arena& arena) {
     if (!matrix.tree.lacks_inertia || pieces) return;
     T* borrowed = arena.take<T>(matrix.tree.nv);
@@ -42,7 +45,7 @@ template <class T> struct LoopEquation {
     matrix.inertia = inverses(arena, matrix.tree.nv, matrix.mobility);
   }
 
-  /// Residual relative to the terms of the right-hand side, so that it is small even if these cancel; 0 if they overflow.
+  /// Residual relative to the terms of the right-hand side, so that it is small even if these terms cancel; 0 if the terms overflow.
   SARRUS_INLINE T relative(const T& error) const {
     return select(terms < T(1e300), sqrt(error / select(terms > T(0.0), terms, T(1.0))), T(0.0));
   }
@@ -53,7 +56,7 @@ SARRUS_INLINE void set_row_weights(Arena& arena, LoopEquation<T>& e) {
   e.matrix.row_weight = inverses(arena, e.matrix.rows, e.scale);
 }
 
-/// Set M or another metric at a configuration, or the substructures instead. Does not set rows and right-hand side.
+/// Set M or another metric at a configuration, or set up the substructures. Does not set the rows and the right-hand side.
 template <class T>
 SARRUS_INLINE LoopEquation<T> mass_equation(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> X,
                                             const Motion<T>* columns, const Metric<T>& metric = {}) {
@@ -85,7 +88,7 @@ SARRUS_INLINE LoopEquation<T> mass_equation(const Tree& tree, Arena& arena, cons
 ///
 ///   [M r^T; r -1] [a; y] = [f; 0]    is    (M + J_m^T A J_m) a = f
 ///
-/// Write the entries of r into J, and their scale, S and right-hand side into e, whose matrix gets this number of additional rows.
+/// Write the entries of r into J. Write the scale, S and right-hand side of these rows into e, and increase the number of rows of its matrix.
 template <class T>
 SARRUS_NOINLINE void add_rotors(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* mobility, T* J,
                                 LoopEquation<T>& e) {
@@ -154,7 +157,7 @@ template <class T> Factor<T> factorise_tightly(const LoopEquation<T>& e, Arena& 
   return factorise(e.matrix, arena, e.epsilon, mu);
 }
 
-/// Replace x by the solution with the regularised matrix, without correction steps.
+/// Replace x by the solution of the regularised equation, without correction steps.
 template <class T> void solve_once(const LoopEquation<T>& e, Arena& arena, const Factor<T>& factor, T* x) {
   const Arena::Scope scope(arena);
   const Saddle<T>& matrix = e.solved();
@@ -173,14 +176,15 @@ template <class T> const T* solve_corrected(const LoopEquation<T>& e, Arena& are
   return e.lowered(arena, y);
 }
 
-/// [a; -lambda] in x, and in y the solution of the solved equation, which includes velocities and rows of substructures if there are any.
+/// x: [a; -lambda] of the mechanism. y: the unknowns of the equation that is solved; with substructures these are the substructures' velocities and
+/// rows.
 template <class T> struct LoopSolution {
   const T *x, *y;
   T error;  // relative residual
   Factor<T> factor;
 };
 
-/// Solve with correction steps. The error is tolerances::undetermined if the loops allow a motion that moves no mass.
+/// Solve the equation with correction steps. If the loops allow a motion that moves no mass, the returned error is tolerances::undetermined.
 template <class T>
 SARRUS_INLINE LoopSolution<T> solve_tightly(const LoopEquation<T>& e, Arena& arena, const T* b, const Factor<T>& factor) {
   const Saddle<T>& matrix = e.solved();
@@ -201,15 +205,15 @@ template <class T> LoopSolution<T> solve_tightly(const LoopEquation<T>& e, Arena
   return solve_tightly(e, arena, b, factorise_tightly(e, arena));
 }
 
-/// Squared norm of velocities, in the metric of residuals (divided by the mobility of each).
+/// Squared norm of velocities in the metric of residuals: each squared velocity is divided by its mobility.
 template <class T> SARRUS_INLINE T in_metric(const Saddle<T>& s, const T* a) {
   T sum = T(0.0);
   for (int k = 0; k < s.tree.nv; ++k) sum += a[k] * a[k] * inverse_or_zero(s.mobility[k]);
   return sum;
 }
 
-/// Squared change of the solution if every entry of the equation has the relative error `share` (compared with the largest entry). `size`: squared
-/// norm of the accelerations, plus that of the accelerations of free bodies under the same forces.
+/// Estimate the squared change of the solution if every entry of the equation has the relative error `share`, compared with the largest entry.
+/// `size`: squared norm of the accelerations, plus that of the accelerations of free bodies under the same forces.
 template <class T> T moved_by_errors(const LoopEquation<T>& e, Arena& arena, const Factor<T>& factor, const T& size,
                                      const T& share, bool rows_only = false) {
   const Saddle<T>& matrix = e.solved();
@@ -224,17 +228,19 @@ template <class T> T moved_by_errors(const LoopEquation<T>& e, Arena& arena, con
   return in_metric(matrix, static_cast<const T*>(r));
 }
 
-/// Squared change of the accelerations by rounding of the rows, as above. Towards a singular position its root grows as 1 / distance.
+/// Estimate the squared change of the accelerations by rounding errors of the rows alone. Near a singular position, its square root grows as 1 /
+/// distance.
 template <class T> T moved_by_rounding(const LoopEquation<T>& e, Arena& arena, const Factor<T>& factor, const T& size) {
   return moved_by_errors(e, arena, factor, size, T(tolerances::entry_rounding), true);
 }
-/// True if the position is too near to a singular one for derivatives.
+/// True if the position is so near to a singular one that derivatives would be meaningless. `moved`: result of moved_by_rounding().
 template <class T> SARRUS_INLINE auto is_near_singular(const T& moved, const T& size) {
   return moved > size * T(square(tolerances::differentiable));
 }
 
-/// True if gaps of the squared size `open` change the accelerations by more than tolerances::decides: a gap makes dependent rows independent, and
-/// they would lock the mechanism. `rows_only`: errors in rows alone, if some velocities have no inertia. Rows of states off the loops do not change.
+/// True if gaps of the loops change the accelerations by more than tolerances::decides. The reason is that a gap makes dependent rows independent,
+/// which then lock the mechanism. `open`: squared norm of the gaps. `rows_only`: assume errors in the rows only; necessary if some velocities have no
+/// inertia.
 template <class T>
 SARRUS_NOINLINE auto gap_decides(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& solution, const T& open,
                                  bool rows_only = false) {
@@ -249,10 +255,10 @@ void check_gap(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& so
   if (any(off.open > T(0.0))) off.fault = select(gap_decides(e, arena, solution, off.open), T(2.0), off.fault);
 }
 
-/// Error bound of the accelerations, relative to them and to those of free bodies under the same forces. It adds two changes: by further corrections,
-/// and by a rounding error in every entry of the equation. Towards a singular position the second grows as the true error does, by 1 / singular
-/// value, even if the residual stays small. If each correction is a constant ratio times the one before, all together are the first of them / (1 -
-/// ratio). The ratio is near 1 if the regularisation is large compared with the squared singular value.
+/// Error bound of the accelerations, relative to them and to those of free bodies under the same forces. It is the sum of two estimated changes: by
+/// further correction steps, and by a rounding error in every entry of the equation. Near a singular position the second one grows like the true
+/// error, as 1 / singular value, even if the residual remains small. If the ratio of successive corrections is constant, the sum of all further
+/// corrections is the first of them / (1 - ratio). The ratio is near 1 if the regularisation is large compared with the squared singular value.
 template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& solution) {
   const Saddle<T>& matrix = e.solved();
   const int n = matrix.plan.unknowns;
@@ -269,7 +275,7 @@ template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, cons
   const T another = sqrt(in_metric(matrix, static_cast<const T*>(second)));
   const T rounding = sqrt(moved_by_errors(e, arena, solution.factor, size, T(tolerances::entry_rounding)));
   const T falls = correction - another;
-  // corrections at rounding level do not determine their ratio
+  // the ratio of two corrections at rounding level is meaningless
   const auto is_regular = both(correction > rounding * T(tolerances::corrects), correction > T(0.0));
   const T least = correction / T(tolerances::many_corrections);
   const T remaining =
@@ -278,12 +284,13 @@ template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, cons
 }
 
 /// Return the lambda of least norm among those with the same J^T lambda. The multipliers of dependent rows contain arbitrary rounding errors, because
-/// their equation is nearly 0 / 0. The form lambda = J y excludes those errors. J^T J y = f is the saddle equation with 0 for M and 1 for S:
+/// their equation is nearly 0 / 0. If lambda is written as J y, it cannot contain those errors. J^T J y = f is the saddle equation with 0 for M and 1
+/// for S:
 ///
 ///   [0 J^T; J -1] [y; lambda] = [f; 0],  f = M a + h - tau = J^T lambda
 ///
-/// Entries of J at rounding level are set to zero, because y can be so large that they would contribute. With substructures, S is 1 for the rows of
-/// loops and 0 for the joints at the cuts, and armature rows do not change. The result has the rows of the solved equation.
+/// Entries of J at rounding level are set to zero, because y can be so large that even these entries would change the result. With substructures, S
+/// is 1 for the rows of loops and 0 for the joints at the cuts, and armature rows do not change. The result has the rows of the solved equation.
 template <class T>
 T* least_multipliers(const Tree& full_tree, Arena& arena, const LoopEquation<T>& e, const LoopSolution<T>& solution) {
   const Saddle<T>& matrix = e.solved();
@@ -293,7 +300,7 @@ T* least_multipliers(const Tree& full_tree, Arena& arena, const LoopEquation<T>&
   const int rows = e.pieces ? loops.rows : loops.rows + loops.motor_rows;
   const int entries = e.pieces ? loops.mass_first[nv] : nv;
   T *lambda = arena.take<T>(matrix.rows), *moves = arena.take<T>(nv + matrix.rows), *missing = arena.take<T>(nv + matrix.rows);
-  // f is computed from M: if computed from J^T lambda it would have the rounding of all self-stresses of dependent rows
+  // f is computed from M a, because J^T lambda would contain the rounding errors of self-stresses (multipliers of dependent rows that cancel)
   for (int k = 0; k < nv + matrix.rows; ++k) moves[k] = k < nv || k - nv >= carrying ? solution.y[k] : T(0.0);
   residual(matrix, e.lifted(arena, e.b), static_cast<const T*>(moves), missing);
   T *J = arena.take<T>(loops.entries), *zero_mass = arena.take<T>(entries), *epsilon = arena.take<T>(nv),
@@ -337,9 +344,9 @@ T* least_multipliers(const Tree& full_tree, Arena& arena, const LoopEquation<T>&
   return lambda;
 }
 
-/// Compute the least multipliers of all rows, and in `left` their relative residual. Near a singular position, the least multipliers lose the loads
-/// of nearly dependent rows. Then the multipliers of the solution are used instead, if their residual is clearly smaller. (Both residuals include
-/// that of the accelerations.) Returns the smaller of the two residuals.
+/// Compute the multipliers of least norm of all rows, and in `left` their relative residual. Near a singular position, these multipliers do not
+/// contain the loads of nearly dependent rows. Then the multipliers of the solution are used instead, if their residual is clearly smaller. (Both
+/// residuals include that of the accelerations.) Returns the smaller of the two residuals.
 template <class T>
 T least_multipliers(const Tree& tree, Arena& arena, const LoopEquation<T>& e, const LoopSolution<T>& solution, T* multipliers,
                     T& left) {
@@ -357,8 +364,8 @@ T least_multipliers(const Tree& tree, Arena& arena, const LoopEquation<T>& e, co
   return select(with_any < with_least, with_any, with_least);
 }
 
-/// Least pivot of the loops' rows, as a fraction of their entry of J M^-1 J^T. It is at rounding level if a row depends on others, and 0 (unknown)
-/// with substructures.
+/// Least pivot among the loops' rows, each relative to the row's diagonal entry of J M^-1 J^T. It is at rounding level if a row depends on other
+/// rows, and 0 (unknown) with substructures.
 template <class T> T least_pivot(const LoopEquation<T>& e, const LoopSolution<T>& solution) {
   if (e.pieces) return T(0.0);
   T most = T(1.0);
@@ -369,8 +376,8 @@ template <class T> T least_pivot(const LoopEquation<T>& e, const LoopSolution<T>
   return T(1.0) / most;
 }
 
-/// Compute a. If not null, `multipliers` (rows) receives the least multipliers, and `accuracy` the relative residual of both, the error bound of a,
-/// and the least pivot. Returns the relative residual of a.
+/// Compute a. If not null, `multipliers` (rows) receives the multipliers of least norm. If not null, `accuracy` receives the relative residuals of a
+/// and of the multipliers, the error bound of a, and the least pivot. Returns the relative residual of a.
 template <class T>
 T constrained_dynamics(const Tree& tree, Arena& arena, const LoopInput<T>& in, T* a, T* multipliers, T* accuracy) {
   const LoopEquation<T> e = loop_equation(tree, arena, in);

@@ -9,11 +9,13 @@ namespace sarrus {
 /// Test if a state is off the loops. A row is violated if closing its gap needs a displacement of more than tolerances::off_loops, or if its rate
 /// needs a change of velocity of more than that fraction of max(1, norm of the velocities).
 template <class T> struct OffLoops {
-  T fault = T(0.0);  // 1: the velocity violates the loops; 2: a loop is open
-  T open = T(0.0);  // the largest gap below that limit and above rounding, squared, as a displacement
+  T fault = T(0.0);  // 1: the velocity violates the loops (J v != c); 2: a loop is open (phi != 0)
+  // square of the largest gap below tolerances::off_loops and above rounding, measured as the displacement that closes it
+  T open = T(0.0);
 
-  /// Add a row. Arguments: squares of its gap and rate; `change`, of J_rk weighted by 1/M_kk, summed over k; `mobility`, the same for one Tree::unit
-  /// of each velocity; `speed`, the sum of squared velocities in Tree::unit. (No division, because this is on the hottest path.)
+  /// Include a row in the test. Arguments: squares of its gap and rate; `change`, the sum of J_rk^2 / M_kk over the velocities k; `mobility`, the
+  /// same sum for J_rk of one Tree::unit for each velocity; `speed`, the sum of squared velocities in Tree::unit. (There is no division, because this
+  /// code is on the hottest path.)
   SARRUS_INLINE void include(const T& gap, const T& rate, const T& change, const T& mobility, const T& speed) {
     const T size = select(change > T(0.0), change, mobility) * T(tolerances::off_loops * tolerances::off_loops);
     const auto opens = gap * mobility > size, slips = rate * mobility > size * (T(1.0) + speed);
@@ -26,15 +28,15 @@ template <class T> struct OffLoops {
   }
 };
 
-/// Outputs, one entry per row in the order of the constraints. A null pointer: not computed.
+/// Outputs of the evaluation of rows, one entry per row in the order of the constraints. A null pointer: not computed.
 template <class T> struct ConstraintRows {
   T* J = nullptr;  // blocks of rows x columns, column-major
   T* target = nullptr;  // c
   T* gamma = nullptr;
   T* residual = nullptr;
-  const T* mobility = nullptr;  // (nv) 1/M_ii of the velocities; null: no scale
-  T* scale = nullptr;  // entry of J M^-1 J^T that the row would have if its entries were no small differences of large terms
-  T* gamma_size = nullptr;  // squared norm of the terms of gamma, to which its rounding is relative
+  const T* mobility = nullptr;  // (nv) 1/M_ii of the velocities, for `scale`; null: `scale` is not computed
+  T* scale = nullptr;  // diagonal entry of J M^-1 J^T that the row would have without cancellation in its entries
+  T* gamma_size = nullptr;  // squared norm of the terms whose sum is gamma; rounding errors of gamma are relative to it
   OffLoops<T>* off = nullptr;  // needs `scale`
 
   SARRUS_INLINE void set_scale(int row, const T& size) const {
@@ -53,8 +55,8 @@ template <class T> SARRUS_INLINE int evaluate(const Constraint& c, const Relativ
   });
 }
 
-/// Add the residual of a joint with plain component rows to `off`, with chords of the world's axes instead of angles. Its free rotations are all,
-/// none, or those about z; its free translations all, none, or those along or normal to z.
+/// Add the residual of a joint with plain component rows to `off`. Rotations are measured by chords between the world's axes instead of angles. The
+/// joint's free rotations are: all, none, or those about z; its free translations: all, none, those along z, or those normal to z.
 template <class T>
 SARRUS_INLINE void check_plain_joint(const LoopState<T>& s, const Constraint& c, const LoopJoint& joint,
                                      const RelativeMotion<T>& m, const Columns<T>& l, OffLoops<T>& off) {
@@ -73,7 +75,7 @@ SARRUS_INLINE void check_plain_joint(const LoopState<T>& s, const Constraint& c,
   else
     parent = frame_on_parent(s, c);
   const Vec3<T> z = Vec3<T>(parent.R.col(2)), d = l.child.p - parent.p;
-  // products and differences that are accurate for small gaps
+  // these products and differences lose no digits if the gaps are small
   if (slides == 1) gap.linear = square(dot(z, d));
   if (slides == 2) gap.linear = dot(cross(z, d), cross(z, d));
   if (slides == 3) gap.linear = dot(d, d);
@@ -85,13 +87,13 @@ SARRUS_INLINE void check_plain_joint(const LoopState<T>& s, const Constraint& c,
   off.include(gap.linear, rate.linear, m.velocity_size.linear, l.mobility, l.speed);
 }
 
-/// True if the joint fixes a point and leaves all rotations free, so that the orientation of its frames has no effect.
+/// True if the joint fixes a point and leaves all rotations free, so that the orientation of its frames does not matter.
 inline bool is_ball(const Constraint& c, const LoopJoint& joint) {
   return joint.joint == JointKind::spherical && joint.moves == 0 && !c.driven;
 }
 
-/// Compute the rows of a joint that are plain components of the relative motion: the most frequent constraint. Only the residual needs the pose of
-/// one frame in the other, and no row is defined by forces.
+/// Compute the rows of a joint that are plain components of the relative motion; most constraints are of this type. The pose of one frame in the
+/// other is computed only for the residual.
 template <class T>
 SARRUS_INLINE void plain_joint_rows(const LoopState<T>& s, const Constraint& c, const LoopJoint& joint,
                                     const RelativeMotion<T>& m, const Columns<T>& l, bool moving, const ConstraintRows<T>& out) {
@@ -124,7 +126,7 @@ SARRUS_INLINE void plain_joint_rows(const LoopState<T>& s, const Constraint& c, 
   }
 }
 
-/// Compute the rows of any other constraint between bodies, which its type defines by constraint forces.
+/// Compute the rows of any other constraint between bodies. Its type defines the rows by the directions of its constraint forces.
 template <class T>
 SARRUS_NOINLINE void force_rows(const Constraint& c, const RelativeMotion<T>& m, const Columns<T>& l, bool moving,
                                 const ConstraintRows<T>& out) {
@@ -198,8 +200,8 @@ SARRUS_INLINE void constraint_rows(const Tree& tree, Arena& arena, const LoopSta
   }
 }
 
-/// Scale of each row (rows), to which residuals are relative: the largest change of the row over all velocities in it, each by 1 rad or by one length
-/// of the mechanism.
+/// Scale of each row (rows), to which residuals are relative: the largest change of the row over all of its velocities, if each moves alone by 1 rad,
+/// or by the mechanism's length for a slide.
 template <class T>
 T* row_sizes(const Tree& tree, Arena& arena, const T* q, const T* time, const T* pfaffian_values) {
   T *size = arena.take<T>(tree.loops.rows), *mobility = arena.take<T>(tree.nv);

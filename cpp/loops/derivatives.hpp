@@ -2,9 +2,9 @@
 //
 //   [M J^T; J 0] [Da; -Dlambda] = [Dtau - D(M a + h) + DJ^T lambda; D gamma - DJ a]
 //
-// with the matrix and the factor of the forward solution. The right-hand side contains the rates of inverse dynamics and of the rows, by dual numbers
-// (dynamics/derivatives.hpp). For plain trees with plain loop joints and many directions, it comes from the recursions of rnea_derivatives.hpp and
-// row_derivatives.hpp. Several right-hand sides are solved at once, in lanes.
+// with the matrix and the factor of the forward solution. The right-hand side contains the rates of inverse dynamics and of the rows, computed with
+// dual numbers (dynamics/derivatives.hpp). For plain trees with plain loop joints and many directions, the recursions of rnea_derivatives.hpp and
+// row_derivatives.hpp compute these rates instead. Several right-hand sides are solved at once, in lanes.
 //
 // Off the loops, dependent rows are inconsistent, so no derivative exists. With `tangent`, directions stay on the loops to first order. Changes of v
 // are projected onto the motions that the loops allow, by P = 1 - M^-1 J^T (J M^-1 J^T)^+ J; displacements of q by the same formula with the position
@@ -31,7 +31,8 @@
 namespace sarrus {
 
 /// Derivatives of accelerations with respect to q, v and tau (nv x nv each). displacement, change: columns of P, the directions of the derivatives by
-/// q and v. velocity: the change of v with q. residual (2 x nv): relative inconsistency of each column of q and v.
+/// q and by v. velocity: the change of v that accompanies each displacement of q. residual (2 x nv): relative inconsistency of each derivative by q
+/// and by v.
 template <class T> struct ForwardDerivatives {
   T *q, *v, *tau, *displacement, *change, *velocity, *residual;
   static int size(int nv) { return nv * (6 * nv + 2); }
@@ -46,20 +47,20 @@ inline bool holds_position(const Constraint& c, int r) {
   return visit_constraint(c.kind, [r](const auto& kind) { return kind.holonomic(r); });
 }
 
-/// Factorised equation at one state for right-hand sides [forces (nv); rows] in lanes; or at several states in lanes, with one right-hand side per
-/// state.
+/// Factorised equation, either at one state, for several right-hand sides [forces (nv); rows] in lanes; or at several states in lanes, with one
+/// right-hand side per state.
 template <class R, class T = double> class SensitivityEquation {
  public:
   using Truth = decltype(T() < T());
 
   const T *a, *lambda = nullptr;
-  T error = T(0.0);  // relative residual of the state, or an inconsistency that makes derivatives invalid
+  T error = T(0.0);  // relative residual of the state, or a larger value if an inconsistency makes derivatives invalid
   T solved = T(0.0);  // relative residual of its accelerations
-  T rounding = T(0.0);  // relative change of its accelerations by rounding of the rows
-  bool dependent = false;  // true if rows depend on one another, in any of the states
+  T rounding = T(0.0);  // relative change of the state's accelerations by rounding errors of the rows
+  bool dependent = false;  // true if rows depend on one another in any of the states
   bool is_tight = false;  // true if the factor solves without corrections
 
-  /// If `later`, multipliers are not computed yet: the caller then calls find_multipliers() or take_multipliers().
+  /// If `later`, the multipliers are not computed here; the caller then calls find_multipliers() or take_multipliers().
   SensitivityEquation(const Tree& tree, Arena& arena, const LoopInput<T>& in, bool later = false) : tree_(tree) {
     T* acceleration = arena.take<T>(tree.nv);
     a = acceleration;
@@ -75,7 +76,8 @@ template <class R, class T = double> class SensitivityEquation {
     rounding = sqrt(moved / select(size > T(0.0), size, T(1.0)));
     const T least = select(is_near_singular(moved, size), T(tolerances::contradiction), T(0.0));
     error = select(least > error, least, error);
-    // regularisation changes a solution by regularisation / (least eigenvalue of the rows); 1 / that eigenvalue is moved / (size entry_rounding^2)
+    // regularisation changes a solution by the fraction regularisation / (least eigenvalue of the rows); the inverse of that eigenvalue is estimated
+    // by moved / (size entry_rounding^2)
     const bool borrows = equation_->epsilon || equation_->pieces;
     const auto tight =
         moved * T(tolerances::regularisation) < size * T(square(tolerances::entry_rounding) * tolerances::unresolved);
@@ -83,7 +85,7 @@ template <class R, class T = double> class SensitivityEquation {
     hold_positions(arena);
     if (!later) find_multipliers(arena, depend(arena));
   }
-  /// Use the multipliers of the solution. Valid if components without effect on the forces do not matter.
+  /// Use the multipliers of the solution, not those of least norm. Valid if the caller needs only J^T lambda.
   void take_multipliers(Arena& arena) { find_multipliers(arena, T(0.0) > T(0.0)); }
 
   void find_multipliers(Arena& arena, const Truth& rows_depend) {
@@ -104,14 +106,15 @@ template <class R, class T = double> class SensitivityEquation {
   /// J, in blocks.
   const T* J() const { return equation_->matrix.J; }
   T terms() const { return equation_->terms; }
-  /// Dense M, if the equation does not contain the complete M (armature of loop joints, or substructures); otherwise null.
+  /// Return the dense M if the equation does not contain the complete M (because loop joints have armature, or substructures are used); otherwise
+  /// null.
   const T* composed_mass_matrix(Arena& arena, const T* q) const {
     if (!equation_->pieces && tree_.loops.rotor_rows == 0) return nullptr;
     T* M = arena.take<T>(tree_.nv * tree_.nv);
     crba(tree_, arena, q, M);
     return M;
   }
-  /// Mx = M x for motions in lanes; M is the result of composed_mass_matrix().
+  /// Compute Mx = M x for motions x in lanes. M: result of composed_mass_matrix(), or null for the tree's M.
   template <class S> void momentum(const T* M, const S* x, S* Mx) const {
     const int n = tree_.nv;
     for (int i = 0; i < n; ++i) Mx[i] = S(0.0);
@@ -130,11 +133,12 @@ template <class R, class T = double> class SensitivityEquation {
   }
   T inertia(int k) const { return inverse_or_zero(equation_->matrix.mobility[k]); }
   T row_weight(int r) const { return equation_->matrix.row_weight[r]; }
-  /// Pseudo-random right-hand side of row r. If rows are dependent it is inconsistent, and leaves a residual.
+  /// Pseudo-random right-hand side of row r, to detect dependent rows: it is inconsistent for them, and leaves a residual.
   T probe(int r) const { return T(scattered(tree_.nv + r)) / sqrt(row_weight(r)); }
 
-  /// Solve for b; returns the relative residual. `terms` (unknowns): squared norms of the terms of b; if null, no residual is computed. S is R, or T
-  /// for a single right-hand side. `positions`: use position rows only. `least`: squared norm below which b is rounding.
+  /// Solve for b; returns the relative residual. `terms` (unknowns): squared norms of the terms of b; if null, no residual is computed. S is R, the
+  /// packet type of several right-hand sides, or T for a single one. `positions`: use position rows only. `least`: squared norm below which b is
+  /// rounding.
   template <class S>
   S solve(Arena& arena, const S* b, const S* terms, S* x, bool positions = false, const S& least = S(0.0)) const {
     const Arena::Scope scope(arena);
@@ -177,7 +181,7 @@ template <class R, class T = double> class SensitivityEquation {
     return solve(arena, static_cast<const T*>(b), static_cast<const T*>(terms), arena.take<T>(n)) > T(tolerances::contradiction);
   }
 
-  /// Factorise a second time, with compliant rows for constraints on velocities only.
+  /// Factorise a second time for position rows only: rows that constrain only velocities become compliant.
   void hold_positions(Arena& arena) {
     constexpr double anything = 1e30;
     const Saddle<T>& matrix = all_->matrix;
@@ -202,7 +206,8 @@ template <class R, class T = double> class SensitivityEquation {
     holding_->factor = factorise(holding_->matrix, arena, epsilon, static_cast<const T*>(mu));
   }
 
-  /// Solve with corrections. With fronts, lanes are solved one by one, because fronts use lanes for the rows of one right-hand side.
+  /// Solve with corrections. A factor by fronts uses the lanes for the rows of one right-hand side; right-hand sides in lanes are then solved one by
+  /// one.
   template <class S> S refined(Arena& arena, const Factored& by, const S* b, S* y, bool shows_residual) const {
     const int n = by.matrix.plan.unknowns;
     if constexpr (!std::is_same_v<S, T>)
@@ -247,7 +252,8 @@ template <class R> class ForwardSensitivity {
       : tree_(tree), arena_(arena), in_(in), equation_(tree, arena, in, later) {}
   void find_multipliers(bool rows_depend) { equation_.find_multipliers(arena_, rows_depend); }
   void take_multipliers() { equation_.take_multipliers(arena_); }
-  /// Prepare derivative matrices for many directions, if the recursions for plain trees cover all forces. Call after the multipliers are computed.
+  /// Precompute matrices of derivatives for many directions, if all forces of the model are covered by the recursions for plain trees. Call after the
+  /// multipliers are computed.
   void prepare() {
     if (!is_plain_tree(tree_) || !has_plain_rows(tree_)) return;
     const RneaInput<double> in = {in_.q, in_.v, equation_.a, {}, in_.wrenches, in_.wrench};
@@ -261,7 +267,7 @@ template <class R> class ForwardSensitivity {
   const SensitivityEquation<R>& equation() const { return equation_; }
   bool holds_velocities_only() const { return equation_.holds_velocities_only(); }
 
-  /// Set the first nv of x (unknowns) to the part of d that the loops allow; d is a displacement or a change of v.
+  /// Set the first nv of x (unknowns) to the projection P d of a displacement or a change of v onto the motions that the loops allow.
   void project(const R* d, bool displacement, R* x) const {
     const Arena::Scope scope(arena_);
     R* b = arena_.take<R>(equation_.unknowns());
@@ -272,7 +278,8 @@ template <class R> class ForwardSensitivity {
     for (int k = 0; k < tree_.nv; ++k) x[k] = d[k] - x[k];
   }
 
-  /// Set the first nv of x (unknowns) to Dv if q moves along d. In lanes with d = 0 they are Da for a change of the forces `force` (null: none).
+  /// Set the first nv of x (unknowns) to Dv, the change of v if q moves along d. Lanes with d = 0 may be used for a change of forces, `force` (null:
+  /// none); these lanes receive Da instead.
   void follow(const R* d, R* x, const R* force = nullptr) const {
     const Arena::Scope scope(arena_);
     Sides<R> side(arena_, equation_.unknowns());
@@ -285,7 +292,7 @@ template <class R> class ForwardSensitivity {
   }
 
   /// Set x (unknowns) to Da and -Dlambda along these directions and changes of tau (null: none). Returns the relative residual; `least` as in
-  /// SensitivityEquation::solve. Kept: intermediate results, stored on request if no matrices are prepared.
+  /// SensitivityEquation::solve. Kept: receives intermediate results if no matrices are precomputed.
   struct Kept {
     const double* y = nullptr;
     R* DJ_y = nullptr;  // (rows) DJ y
@@ -309,8 +316,8 @@ template <class R> class ForwardSensitivity {
   }
 
  private:
-  /// Add -D inverse dynamics, DJ^T lambda and D gamma - DJ a from the prepared matrices. They are nonzero only for pairs of velocities of which one
-  /// is on the path from the other to the ground.
+  /// Add -D inverse dynamics, DJ^T lambda and D gamma - DJ a from the precomputed matrices. Entry (i, k) of the first is nonzero only if one of the
+  /// joints of the velocities i and k is on the path from the other to the ground.
   void add_prepared(const Directions<R>& along, Sides<R>& side) const {
     const int n = tree_.nv;
     R* needed = arena_.take<R>(n);
@@ -345,7 +352,8 @@ template <class R> class ForwardSensitivity {
                       SARRUS_INLINED { side.add(tree_.nv + row, -entry.rate * R(in_.v[column])); });
   }
 
-  /// Add -D inverse dynamics, DJ^T lambda and D gamma - DJ a by dual numbers.
+  /// As accelerate_along(), for a single direction (q, v, tau: nv each). Returns the error of the state, or the relative residual if it is so large
+  /// that no derivative exists.
   void add_rates(const Directions<R>& along, Sides<R>& side, const Kept& kept) const {
     Varied<R>* tau = arena_.take<Varied<R>>(tree_.nv);
     const auto motion =
@@ -355,7 +363,8 @@ template <class R> class ForwardSensitivity {
     if (tree_.loops.rows > 0) add_rows(motion, work, along.q != nullptr, side, kept);
   }
 
-  /// Add DJ^T lambda and D gamma - DJ a. For rows between bodies, the accelerations of the bodies are included, so gamma is already gamma - J a.
+  /// Add DJ^T lambda and D gamma - DJ a. For rows between bodies, gamma is evaluated with the accelerations of the bodies, so its value is already
+  /// gamma - J a.
   void add_rows(const RneaInput<Varied<R>>& motion, const RneaWork<Varied<R>>& work, bool moves, Sides<R>& side,
                 const Kept& kept) const {
     const Loops& loops = tree_.loops;
@@ -438,13 +447,14 @@ void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<d
   });
 }
 
-/// All motions that the loops allow: P = L L^T M with M-orthonormal columns of L. A displacement or a change of v is L times its components, L^T M d.
+/// Basis of all motions that the loops allow: P = L L^T M with M-orthonormal columns of L. The components of a displacement or of a change d of v are
+/// L^T M d; L times these components is the allowed part P d.
 class AllowedMotions {
  public:
   int count = 0;
-  const double *L, *shares;  // L^T and L^T M: by rows, count x nv
+  const double *L, *shares;  // L^T and L^T M, each count x nv and row-major
 
-  /// Compute allowed motions by projecting pseudo-random ones, one per lane at a time, until two of them are dependent.
+  /// Compute the basis: project pseudo-random motions, one per lane at a time, until two projections have depended on the earlier ones.
   template <class R>
   AllowedMotions(const Tree& tree, Arena& arena, const ForwardSensitivity<R>& state, const double* M, bool displacements)
       : nv_(tree.nv) {
@@ -465,8 +475,8 @@ class AllowedMotions {
       project();
       for (int l = 0; l < width_of<R> && old < 2 && count < nv_; ++l) old += !add(x, Mx, l, basis, with_mass);
     }
-    // often only a small part of a pseudo-random motion is allowed, but its rounding is relative to the complete motion; near singular positions that
-    // error matters, so the basis is projected again
+    // often only a small part of a pseudo-random motion is allowed, but its rounding error is relative to the complete motion; near singular
+    // positions that error matters, so the basis is projected a second time
     const int freedom = count;
     count = 0;
     for (int first = 0; first < freedom; first += width_of<R>) {
@@ -478,7 +488,7 @@ class AllowedMotions {
     }
   }
 
-  /// Call see(first, count, d) with all motions, one per lane at a time.
+  /// Call visit(first, count, d) for all motions of the basis: d contains motions first .. first + count - 1, one per lane.
   template <class R, class Visit> void each(Arena& arena, Visit visit) const {
     for (int first = 0; first < count; first += width_of<R>) {
       const Arena::Scope scope(arena);
@@ -489,14 +499,14 @@ class AllowedMotions {
       visit(first, used_lanes, d);
     }
   }
-  /// out = X L^T M, where X has columns (rows x count), row-major.
+  /// out = X L^T M. X (rows x count, row-major) contains the derivatives along the motions of the basis.
   void spread(const double* X, int rows, double* out) const { products(X, rows, shares, out); }
   /// out = L L^T.
   void inverse_inertia(double* out) const { products(L, nv_, L, out); }
 
  private:
   void products(const double* X, int rows, const double* Y, double* out) const {
-    constexpr int together = 4;  // four at once, so that a row is traversed a quarter as often
+    constexpr int together = 4;  // four motions at once, so that each row of the result is traversed a quarter as often
     for (int r = 0; r < rows; ++r) {
       std::fill(out + r * nv_, out + (r + 1) * nv_, 0.0);
       int i = 0;
@@ -513,7 +523,8 @@ class AllowedMotions {
     }
   }
 
-  /// Add the part of lane l of x that is independent of the motions before; Mx is M x. Returns false if there is none.
+  /// Append lane l of x to the basis, after removing the components along the motions before. Mx is M x. Returns false if nothing independent
+  /// remains.
   template <class R> bool add(const R* x, const R* Mx, int l, double* basis, double* with_mass) {
     double *column = basis + count * nv_, *mass_column = with_mass + count * nv_;
     for (int k = 0; k < nv_; ++k) column[k] = lane(x[k], l), mass_column[k] = lane(Mx[k], l);
@@ -535,7 +546,7 @@ class AllowedMotions {
   int nv_;
 };
 
-/// Compute derivatives along all allowed motions. Returns the largest relative residual.
+/// Compute derivatives along all motions of the basis. Returns the largest relative residual.
 template <class R>
 double derivatives_along_loops(const Tree& tree, Arena& arena, const LoopInput<double>& in, const ForwardSensitivity<R>& state,
                                const ForwardDerivatives<double>& out) {
@@ -545,7 +556,7 @@ double derivatives_along_loops(const Tree& tree, Arena& arena, const LoopInput<d
   std::optional<AllowedMotions> holonomic_motions;
   if (state.holds_velocities_only()) holonomic_motions.emplace(tree, arena, state, M, true);
   const AllowedMotions& displacements = holonomic_motions ? *holonomic_motions : changes;
-  // one direction after another: displacements first, then changes of v
+  // for each direction, first the derivative by a displacement, then the derivative by a change of v
   const int moves = displacements.count, all = moves + changes.count;
   double *with = arena.take<double>(moves * n), *by = arena.take<double>(all * n), worst[2] = {0.0, 0.0};
   R *d = arena.take<R>(n), *change = arena.take<R>(n), *x = arena.take<R>(unknowns);
@@ -587,7 +598,8 @@ double derivatives_along_loops(const Tree& tree, Arena& arena, const LoopInput<d
   return std::max(worst[0], worst[1]);
 }
 
-/// Returns the relative error bound of the accelerations, or, if larger, the inconsistency of the columns along the loops.
+/// Compute all derivatives. Returns the relative error bound of the accelerations or, if larger, the inconsistency of the derivatives along the
+/// loops.
 template <class R>
 double forward_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool tangent,
                                     const ForwardDerivatives<double>& out) {
@@ -597,8 +609,8 @@ double forward_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopIn
   }
   const bool along = tangent && tree.loops.rows > 0;
   ForwardSensitivity<R> state(tree, arena, in, along);
-  // any multipliers are valid: a self-stress of dependent rows contributes nothing to J^T lambda, and some Dlambda compensates its contribution to
-  // DJ^T lambda
+  // multipliers other than those of least norm are valid too: a self-stress of dependent rows contributes nothing to J^T lambda, and Dlambda
+  // compensates its contribution to DJ^T lambda
   if (along) state.take_multipliers();
   state.prepare();
   if (along) {
@@ -622,8 +634,8 @@ double forward_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopIn
   return state.error();
 }
 
-/// Compute the rate of a along a displacement of q and changes of v and tau (null: none); with `tangent` along the parts of them that the loops
-/// allow. Returns the relative residual.
+/// Compute the rate of a along a displacement of q and changes of v and tau (null: none); with `tangent` along their projections onto the motions
+/// that the loops allow. Returns the relative residual.
 inline double accelerate_along(const Tree& tree, Arena& arena, const ForwardSensitivity<double>& state, const double* q,
                                const double* v, const double* tau, bool tangent, double* rate) {
   const int n = tree.nv, unknowns = n + tree.loops.rows;
@@ -641,7 +653,8 @@ inline double accelerate_along(const Tree& tree, Arena& arena, const ForwardSens
   return left;
 }
 
-/// As accelerate_along(), for one direction (q, v, tau: nv each). Returns the error of the state, or that residual if it is a contradiction.
+/// As accelerate_along(), for a single direction (q, v, tau: nv each). Returns the error of the state, or the relative residual if it is so large
+/// that no derivative exists.
 inline double forward_dynamics_jvp(const Tree& tree, Arena& arena, const LoopInput<double>& in, const double* q, const double* v,
                                    const double* tau, bool tangent, double* rate) {
   const int n = tree.nv;

@@ -5,7 +5,7 @@
 //
 //   K [x_k; z_k] = C^T e_k     u_k = x_k . tau,    tau = Y pi + ...    W_k = x_k . Y
 //
-// The entries of a body in row k are parameter_powers() along its velocity under x_k; Y itself is not computed.
+// In row k of W, the entries of a body are parameter_powers() along the body's velocity in the motion x_k; Y itself is not computed.
 //
 //   writes x_k (nv), W_k (10 bodies) of each motor, contiguous
 //   cost   a factor, O(bodies motors), a solve per motor; for many states, three motors in one solve, because one alone has long dependent sums
@@ -28,7 +28,7 @@ template <class T> void link_velocities(const Tree& tree, const Kinematics<T>& k
   }
 }
 
-/// Solve for motors from `first` on, as many as S has directions. Returns x (nv) of each motor, and the squared residual.
+/// Solve for S::width motors (the lanes of S), beginning with motor `first`. Returns x (nv) of each motor, and the squared residual.
 template <class S, class T>
 SharedOut<S> motor_motions(const Tree& tree, Arena& arena, MotorEquation<T>* motors, int first) {
   const Loops& loops = tree.loops;
@@ -48,7 +48,8 @@ SharedOut<S> motor_motions(const Tree& tree, Arena& arena, MotorEquation<T>* mot
   return {e.pieces ? e.pieces->lower(tree, arena, static_cast<const S*>(y)) : y, error};
 }
 
-/// W (actuators x (nv + 10 bodies)), actuators in the order of the description. Returns the relative residual of the motors' motions.
+/// Compute x_k and W_k of all motors (actuators x (nv + 10 bodies)), in the order of the description. Returns the relative residual of the motions
+/// x_k.
 template <class T> T effort_regressor(const Tree& tree, Arena& arena, const Kinematics<T>& k, const LoopState<T>& state, T* out) {
   const Loops& loops = tree.loops;
   const int nu = loops.actuators, n = tree.nv, row = n + 10 * (tree.bodies - 1);
@@ -72,7 +73,7 @@ template <class T> T effort_regressor(const Tree& tree, Arena& arena, const Kine
   };
   int m = 0;
   if constexpr (width_of<T> > 1)
-    if (motors && !motors->e.solved().plan.fronts)  // fronts use the lanes for the rows of one right-hand side
+    if (motors && !motors->e.solved().plan.fronts)  // a factor by fronts uses the lanes for the rows of one right-hand side
       for (; m + 1 < nu; m += 3) add(Several<T, 3>(), m);
   for (; m < nu; ++m) add(T(), m);
   for (int i = 1; i < tree.bodies; ++i) {

@@ -1,11 +1,11 @@
 // Motor efforts in a closed-chain mechanism. A motion requires the generalised force tau = M a + h, which is the sum of S u from the motors and J^T
-// lambda from the loops. Of all u with S u + J^T lambda = tau, that of least norm is (by Lagrange) u = S^T y with
+// lambda from the loops. Among all u with S u + J^T lambda = tau, the one of least norm is, by Lagrange's method, u = S^T y with
 //
 //   [S S^T  J^T; J  0] [y; lambda] = [tau; 0]
 //
 // This is the equation of constrained dynamics with motors instead of masses: y is a motion that the loops allow. S S^T is diagonal: 1 at each tree
-// velocity with a motor, 0 elsewhere. A motor in a loop joint is a compliant row: J_s y - u = 0. Li and Wu 4.6; Sonoda, Ishii and Isobe's G is a
-// basis of the motions allowed by J, which is not needed here.
+// velocity with a motor, 0 elsewhere. A motor in a loop joint is a compliant row: J_s y - u = 0. Li and Wu 4.6; Sonoda, Ishii and Isobe use a basis G
+// of the motions allowed by J; here no basis is needed.
 //
 // Newtons and newton metres are compared by the mechanism's length l: a force f has the weight of a moment l f, a slide x that of a rotation x / l
 // (Tree::unit). The diagonal entry of a slide's motor is then 1/l^2, so the result and its residual do not depend on the unit of length. With weights
@@ -20,7 +20,8 @@
 
 namespace sarrus {
 
-/// Load sharing of the motors: minimise the sum of weights (u - preload)^2; both (actuators). Null: weights by Tree::unit, zero preload.
+/// Load sharing of the motors: the efforts u minimise the sum of weights (u - preload)^2; both have `actuators` entries. If null: weights by
+/// Tree::unit, zero preload.
 template <class T> struct Sharing {
   const T *weights = nullptr, *preload = nullptr;
 };
@@ -30,7 +31,8 @@ template <class T> SARRUS_INLINE T unit_of_effort(const Tree& tree, int k) {
   return tree.numbers<T>()(carrier < 0 ? tree.unit[carrier + tree.nv] : tree.loops.motor_unit[carrier - tree.loops.rows]);
 }
 
-/// Scale the weights (actuators) so that the least is 1, relative to Tree::unit: only ratios matter. Returns the largest, relative to Tree::unit.
+/// Scale the weights (actuators) so that the least one is 1 in units of Tree::unit; only their ratios change the result. Returns the largest weight
+/// in these units.
 template <class T> SARRUS_NOINLINE T relative_weights(const Tree& tree, const T* weights, T* weight) {
   const int actuators = tree.loops.actuators;
   T least = T(1e300), most = T(1.0);
@@ -46,7 +48,7 @@ template <class T> SARRUS_NOINLINE T relative_weights(const Tree& tree, const T*
   return most;
 }
 
-/// b -= S p, for motors in the tree and, by their rows of J, for motors in loop joints.
+/// b -= S p, for motors in the tree and, through their rows of J, for motors in loop joints.
 template <class T> SARRUS_NOINLINE void take_preload(const Tree& tree, Arena& arena, const T* J, const T* preload, T* b) {
   const Loops& loops = tree.loops;
   T* closing = arena.take<T>(loops.motor_rows);
@@ -78,7 +80,8 @@ MotorEquation<T> motor_equation(const Tree& tree, Arena& arena, const LoopState<
   T *weight = nullptr, passive = tolerance<T>(tolerances::passive, tolerances::passive_in_single);
   if (sharing.weights) {
     weight = arena.take<T>(loops.actuators);
-    // This equates the rounding of the factor, eps / passive, and the residual after a correction for the heaviest motor, passive * largest.
+    // this choice equates two errors: the rounding of the factor, eps / passive, and the error that one correction leaves for the motor of largest
+    // weight, passive * largest
     passive = passive / sqrt(relative_weights(tree, sharing.weights, weight));
   }
   T *mobility = arena.take<T>(nv), *motors = arena.take<T>(nv), *epsilon = arena.take<T>(nv);
@@ -101,7 +104,7 @@ MotorEquation<T> motor_equation(const Tree& tree, Arena& arena, const LoopState<
   ConstraintRows<T> row_output;
   row_output.J = J, row_output.scale = scale, row_output.mobility = mobility, row_output.off = off;
   constraint_rows(tree, arena, state, row_output, 0, loops.constraints);
-  row_output.off = nullptr;  // rows of motors have no position to violate
+  row_output.off = nullptr;  // rows of motors have no position that could be violated
   constraint_rows(tree, arena, state, row_output, loops.constraints, constraints);
   for (int i = loops.constraints; i < constraints; ++i) {  // joints with armature may have no motor
     const Constraint& c = loops.constraint[i];
@@ -167,7 +170,7 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> 
   return share_out(tree, arena, motors, tau, sharing.preload, u, off);
 }
 
-/// P (actuators x actuators): column k contains the least efforts for tau = 0 with unit preload of motor k. They cause no motion.
+/// P (actuators x actuators): column k contains the least efforts for tau = 0 with a preload of 1 at motor k, internal efforts that cause no motion.
 template <class T> void internal_efforts(const Tree& tree, Arena& arena, MotorEquation<T>& m, T* P) {
   const int nu = tree.loops.actuators;
   T *none = arena.take<T>(tree.nv), *unit = arena.take<T>(nu);
@@ -182,14 +185,14 @@ template <class T> void internal_efforts(const Tree& tree, Arena& arena, MotorEq
   }
 }
 
-/// Squared norm of generalised forces, in moments [N m].
+/// Squared norm of generalised forces; forces [N] are converted to moments [N m] by Tree::unit.
 template <class T> T squared_size(const Tree& tree, const T* tau) {
   T sum = T(0.0);
   for (int k = 0; k < tree.nv; ++k) sum += square(T(tau[k] * tree.numbers<T>()(tree.unit[k])));
   return sum;
 }
 
-/// Squared norm of the forces and moments at the joints whose difference is tau [N m]: the reference for rounding of tau.
+/// Squared norm of the forces and moments at the joints, of which tau is the difference [N m]: the rounding of tau is relative to it.
 template <class T> T transmitted(const Tree& tree, const RneaWork<T>& work) {
   T sum = T(0.0);
   for (int i = 1; i < tree.links; ++i) {
@@ -206,7 +209,7 @@ template <class T> T transmitted(const Tree& tree, const RneaWork<T>& work) {
   return sum;
 }
 
-/// Violation of the loops by a motion (J v - c, and J a - gamma): the largest, relative to the effect of rounding and poorly closed loops.
+/// Violation of the loops by a motion, the largest |J v - c| or |J a - gamma|, relative to what rounding and poorly closed loops can cause.
 template <class T>
 SARRUS_NOINLINE T forbidden(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* time, const T* pfaffian_values) {
   const Loops& loops = tree.loops;
@@ -260,9 +263,9 @@ T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const
   return sqrt(error / size);
 }
 
-/// G (6 x actuators): the velocity of a frame per velocity of the motors, V = G u-dot, with zero rates of prescribed motions. By virtual work, a row
-/// of G contains the efforts that balance a unit load on the frame: the least ones, if motors are redundant. Returns the fraction of the frame's
-/// motion that no motor determines.
+/// Compute G (6 x actuators), which maps motor velocities to a frame's velocity, V = G u-dot, with zero rates of prescribed motions. By virtual work,
+/// a row of G contains the motor efforts that balance a unit load on the frame: those of least norm, if motors are redundant. Returns the fraction of
+/// the frame's motion that the motors do not determine.
 template <class T>
 T loop_jacobian(const Tree& tree, Arena& arena, const Kinematics<T>& k, const LoopState<T>& state, const Frame& f, T* out) {
   const int nu = tree.loops.actuators;

@@ -12,10 +12,10 @@
 
 namespace sarrus {
 
-/// Return tolerances::undetermined if the position is so close to a singular one that efforts have no derivative, else 0. The test uses
-/// scaled velocities [rad, lengths of the mechanism], because the equation of the motors has no inertia and its factor is regularised too
-/// much. At a singular position the dependence of rows (z . J = 0) ends along some allowed displacement: z . J w changes for an allowed
-/// motion w.
+/// Return tolerances::undetermined if the position is so close to a singular one that efforts have no derivative, else 0. The test uses scaled
+/// velocities [rad, lengths of the mechanism], because the equation of the motors contains no inertia, and its factor is regularised too strongly for
+/// this test. At a singular position a dependence of rows, z . J = 0, is lost along some allowed displacement: along it, z . J w becomes nonzero for
+/// an allowed motion w.
 template <class R, class T> T singularity(const Tree& tree, Arena& arena, const LoopInput<T>& in, const Kinematics<T>& k) {
   const int n = tree.nv, rows = tree.loops.rows;
   const T *none = nullptr, *a = zeros<T>(arena, n);
@@ -27,7 +27,7 @@ template <class R, class T> T singularity(const Tree& tree, Arena& arena, const 
   const T undetermined = T(tolerances::undetermined);
   const T near = select(is_near_singular(moved_by_rounding(e, arena, factor, T(1.0)), T(1.0)), undetermined, T(0.0));
 
-  // z is the residual of a pseudo-random right-hand side, nonzero if rows are dependent
+  // z is the residual of a pseudo-random right-hand side; it is nonzero only if rows are dependent
   T *b = arena.take<T>(n + e.matrix.rows), *y = arena.take<T>(matrix.plan.unknowns), probed = T(0.0);
   const auto clear = [&] { std::fill(b, b + n + e.matrix.rows, T(0.0)); };
   clear();
@@ -43,7 +43,8 @@ template <class R, class T> T singularity(const Tree& tree, Arena& arena, const 
   for (int r = 0; r < rows; ++r) size += square(x[n + r]) * e.scale[r];
   for (int r = 0; r < rows; ++r) z[r] = x[n + r] / sqrt(select(size > T(0.0), size, T(1.0)));
 
-  const auto allowed = [&](int first) {  // the allowed part of a pseudo-random motion, and its squared norm
+  // return the projection of a pseudo-random motion onto the motions that the loops allow, and its squared norm
+  const auto allowed = [&](int first) {
     T *motion = arena.take<T>(n), sum = T(0.0);
     for (int i = 0; i < n; ++i) motion[i] = T(scattered(first + i)) * unit[i];
     clear();
@@ -67,8 +68,8 @@ template <class R, class T> T singularity(const Tree& tree, Arena& arena, const 
   return select(both(dependent, contradicts), undetermined, near);
 }
 
-/// Gradient of w . u with respect to q, v, a and the inertial parameters of all bodies: 3 nv + 10 (bodies - 1) entries. Returns the same residual as
-/// actuator_efforts().
+/// Gradient of w . u with respect to q, v, a and the inertial parameters of all bodies: 3 nv + 10 (bodies - 1) entries. Returns the fraction of the
+/// required force that motors and loops cannot supply, as actuator_efforts() does.
 template <class R, class T>
 T actuator_efforts_vjp(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* time, const T* pfaffian_values,
                        const T* weights, const T* w, T* out, OffLoops<T>* off) {
@@ -105,7 +106,8 @@ T actuator_efforts_vjp(const Tree& tree, Arena& arena, const RneaInput<T>& in, c
   const Gradient<T> by = {out, out + n, out + 2 * n};
   const LoopInput<T> at = {in.q, in.v, nullptr, in.wrenches, in.wrench, time, pfaffian_values};
   T* force_x = arena.take<T>(rows);
-  for (const bool moved : {true, false}) {  // x, the motion of the bodies, then y
+  // add two terms: the derivative of x . inverse dynamics, then that of the terms with y
+  for (const bool moved : {true, false}) {
     const T *motion = moved ? Z : X, *forces = moved ? X : Z;
     Pullback<T> pullback(tree, arena, k, in.v, in.a, motion);
     for (int r = 0; r < rows; ++r) force_x[r] = -forces[n + r];

@@ -6,9 +6,10 @@
 //
 //   K = N^T d/dq (g - J^T lambda) N = V diag(stiffness) V^T
 //
-// is the Hessian of the potential energy on the loops: an equilibrium is stable if all stiffnesses are positive. A step is Newton's along each mode
-// V, and closes the loops. Division by |stiffness| leads to a minimum; damping increases until the energy decreases. Division by the stiffness leads
-// to any equilibrium; damping increases until N^T f decreases. If rounding hides changes of the energy, N^T f has to decrease in both searches.
+// is the Hessian of the potential energy on the loops: an equilibrium is stable if all stiffnesses are positive. A step moves along each mode V, and
+// then closes the loops. In the search for a minimum, the step along a mode is the imbalance divided by |stiffness|, and damping increases until the
+// energy decreases. In the search for any equilibrium it is divided by the stiffness (Newton's method), and damping increases until N^T f decreases.
+// If rounding hides changes of the energy, N^T f has to decrease in both searches.
 //
 // For one state at a time. K is found by central differences, one motion of N per lane. Dense; cost O(nv^2 rows) a step.
 #pragma once
@@ -24,21 +25,21 @@
 namespace sarrus {
 
 struct EquilibriumInput {
-  const double *tau, *column,
-      *row;  // tau: null for zero; scales as in closing.hpp: velocities (0: fixed joint), rows (0: rows without positions)
+  // tau: null for zero; column, row: scales of velocities (0: fixed joint) and of rows (0: rows without positions), as in closing.hpp
+  const double *tau, *column, *row;
   bool minimum;
   double steps;
   const double *time, *pfaffian_values;
 };
 
-/// Results. The first `freedom` entries (or rows) of stiffness, imbalance and motion are set; the others are zero.
+/// Results. Only the first `freedom` entries (or rows) of stiffness, imbalance and motion are set; the remaining ones are zero.
 struct EquilibriumOutput {
-  double *q, *multipliers, *holding_effort;  // (nv) f + J^T lambda, the negative effort of fixed joints
+  double *q, *multipliers, *holding_effort;  // (nv) f + J^T lambda; at a fixed joint, the negative of the effort that fixes it
   double *freedom, *gap;
   double *stiffness, *imbalance, *motion;  // modes: stiffness (nv), imbalance (nv), velocities (nv x nv)
 };
 
-/// g - tau - J^T lambda at q, and J (blocks).
+/// Compute g - tau - J^T lambda at q, and J (blocks).
 template <class T> void unbalanced(const Tree& tree, Arena& arena, const T* q, const T* time, const T* pfaffian_values,
                                    const double* tau, const double* lambda, T* J, T* out) {
   const Arena::Scope scope(arena);
@@ -56,7 +57,7 @@ template <class T> void unbalanced(const Tree& tree, Arena& arena, const T* q, c
   add_constraint_forces(tree, J, push, out);
 }
 
-/// Jacobi's rotations: replace A (n x n, symmetric) by its eigenvalues, on the diagonal; the rows of V are eigenvectors.
+/// Jacobi's method: replace A (n x n, symmetric) by a diagonal matrix of its eigenvalues; the rows of V are eigenvectors.
 inline void diagonalise(int n, double* A, double* V) {
   for (int i = 0; i < n * n; ++i) V[i] = i % (n + 1) == 0 ? 1.0 : 0.0;
   const auto rotate = [](double& a, double& b, double c, double s) {
@@ -81,13 +82,14 @@ inline void diagonalise(int n, double* A, double* V) {
   }
 }
 
-/// Forces and stiffness at one configuration, in scaled velocities of joints that are not fixed. L: lanes, one difference quotient in each.
+/// Forces and stiffness at one configuration, in the scaled velocities of the joints that are not fixed. L is the packet type: one difference
+/// quotient per lane.
 template <class L> class Balance {
  public:
   int moving = 0, freedom = 0;
   double *q, *lambda, *f, *N, *open, *r, *stiffness, *mode;  // open: imbalance along N; r: along modes
   double U = 0.0, imbalance = 0.0, size = 0.0, stiffest = 0.0, gap = 0.0;
-  bool answers = false;  // true if the stiffness has the accuracy of a result
+  bool answers = false;  // true if the stiffness is accurate enough for a result, not only for a step
 
   Balance(const Tree& tree, Arena& arena, const EquilibriumInput& in)
       : tree_(tree), arena_(arena), in_(in), index_(arena.take<int>(tree.nv)) {
@@ -109,7 +111,7 @@ template <class L> class Balance {
     unbalanced<double>(tree_, arena_, q, in_.time, in_.pfaffian_values, in_.tau, nullptr, J, f);
     std::fill(place_of, place_of + tree_.nv, -1), std::fill(A, A + rows * moving, 0.0);
     for (int i = 0; i < moving; ++i) place_of[index_[i]] = i, b[i] = f[index_[i]] * in_.column[index_[i]];
-    // rows that constrain only velocities have the weight 1
+    // rows that constrain only velocities have no scale; they are weighted with 1
     const double* entry = J;
     for (int i = 0; i < loops.constraints; ++i) {
       const Constraint& c = loops.constraint[i];
@@ -138,17 +140,18 @@ template <class L> class Balance {
     U = potential_energy<double>(tree_, k, q);
   }
 
-  /// True if the next step is so short that the stiffness hardly changes.
+  /// True if the next step is so short that the stiffness will hardly change.
   bool nearly() const { return imbalance < square(1e-10 * size); }
-  /// Compute the stiffness along allowed motions, its modes, and the imbalance r along the modes. If `last`, to twelve digits; otherwise to the few
-  /// that a step needs.
+  /// Compute the stiffness along allowed motions, its modes, and the imbalance r along the modes. If `last`, the accuracy is twelve digits; otherwise
+  /// only what a step needs.
   void stiffen(bool last) {
     const Arena::Scope scope(arena_);
     answers = last;
     struct Side {
       double reach, weight;
     };
-    // Central differences: second order for steps, fourth order with longer displacements for results; their errors are below 1e-9 and 1e-12.
+    // Central differences: of second order for steps, with an error below 1e-9; of fourth order with longer displacements for results, with an error
+    // below 1e-12.
     constexpr double h = 1e-5, H = 3e-4;
     static constexpr Side two[] = {{h, 0.5 / h}, {-h, -0.5 / h}},
                           four[] = {
@@ -194,7 +197,7 @@ template <class L> class Balance {
     for (int i = 0; i < freedom; ++i) stiffest = std::max(stiffest, std::abs(stiffness[i]));
   }
 
-  /// Set x (nv) to the step, limited in each mode. Returns the expected decrease of the energy.
+  /// Set x (nv) to the step, whose component along each mode is limited. Returns the expected decrease of the energy.
   double step(double damping, double* x) const {
     const double least = std::max(tolerances::negligible * stiffest, 1e-300);
     double falls = 0.0;

@@ -1,4 +1,5 @@
-// L D L^T of the saddle equation by fronts (the multifrontal method, mechanism/fronts.hpp). All sums are over dense rows, for any sparsity graph.
+// L D L^T of the saddle equation by fronts (the multifrontal method, mechanism/fronts.hpp). All operations are on dense rows, whatever the sparsity
+// pattern.
 //
 // A front adds its entries of M and J to the contributions of earlier fronts and eliminates its pivots. The remaining matrix, packed row-major, goes
 // onto a stack for the parent front. mu is added when a row is eliminated, as in saddle.hpp.
@@ -8,14 +9,14 @@
 
 namespace sarrus {
 
-/// Pivots eliminated together: with four, the rows below them are traversed a quarter as often.
+/// Pivots eliminated together. With four of them, the rows below are traversed a quarter as often as with one.
 constexpr int panel = 4;
 
-/// Dense matrix of a front. `ahead`: rows of its pivots, stored in L; `behind`: the other rows.
+/// Dense matrix of a front. `ahead`: rows of its pivots, stored in L; `behind`: rows of the later neighbours.
 template <class T> struct FrontRows {
   int pivots, size;
   T *ahead, *behind;
-  T* passed;  // for each row, the sum of the absolute values subtracted from its diagonal
+  T* passed;  // for each row, the sum of the absolute values that were subtracted from its diagonal entry (saddle_matrix.hpp)
 
   SARRUS_INLINE T* row(int i) const { return (i < pivots ? ahead + i * size : behind + (i - pivots) * size); }
 };

@@ -12,7 +12,7 @@
 
 namespace sarrus {
 
-/// Wrench of efforts along the motion of loop joint i: on its child, at the origin and in the axes of its frame there.
+/// Compute the wrench of efforts along the motion of loop joint i: on its child, at the origin and in the axes of its frame on the child.
 template <class T>
 Force<T> effort_wrench(const Tree& tree, Arena& arena, const LoopState<T>& state, int i, const T* efforts) {
   const Arena::Scope scope(arena);
@@ -28,7 +28,7 @@ Force<T> effort_wrench(const Tree& tree, Arena& arena, const LoopState<T>& state
   return f;
 }
 
-/// Effort wrenches of all constraints, in the axes of their frames of the description; zero for constraints that are not joints.
+/// Wrenches of the efforts of all constraints, in the axes of their frames of the user's description; zero for constraints that are not joints.
 template <class T>
 void effort_wrenches(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* efforts, T* out) {
   for (int i = 0; i < 6 * tree.loops.constraints; ++i) out[i] = T(0.0);
@@ -44,7 +44,8 @@ template <class T>
 void joint_loads(const Tree& tree, Arena& arena, const Kinematics<T>& k, const LoopState<T>& state, int wrenches,
                  const ExternalWrench<T>* wrench, const T* multipliers, const T* efforts, T* out) {
   const Loops& loops = tree.loops;
-  Force<T>* across = arena.take<Force<T>>(loops.constraints);  // without friction, springs and armature of the joints
+  // the sum of efforts without friction, springs and armature of the joints
+  Force<T>* across = arena.take<Force<T>>(loops.constraints);
   for (int i = 0; i < loops.constraints; ++i) across[i] = constraint_wrench(tree, arena, state, loops.constraint[i], multipliers);
   for (int i = 0; i < tree.loop_motions; ++i)
     across[tree.loop_motion[i].constraint] += effort_wrench(tree, arena, state, i, efforts);

@@ -1,16 +1,17 @@
 // Reactions that equilibrium leaves indeterminate: of all reactions that balance each body, those of least norm over all joints and constraints.
 //
 // A joint's reaction does no work on its free motion phi. It is the component x of the joint's wrench w = [moment / l; force], about the midpoint of
-// its two frames, that is perpendicular to [l angular; linear] of phi there. The rest of w are its efforts. For rods and rolling contacts x is the
-// wrench at the child's frame; for relations between coordinates, efforts [moment / l; force] along joints. A maps reactions to forces on bodies:
+// its two frames, that is perpendicular to [l angular; linear] of phi there. The other component of w is the joint's effort. For rods and rolling
+// contacts x is the wrench at the child's frame. For relations between coordinates, such as gears, x consists of efforts [moment / l; force] along
+// joints. A maps reactions to forces on bodies:
 //
 //   A x = f = A x0,   |x| least:    x = A^+ f = A^T y,    (A A^T) y = f
 //
 // y are the displacements of the bodies if each constrained direction of a joint is a bushing of unit stiffness. A A^T is singular along free
 // motions, where f is zero. It is factorised with a regularised diagonal, whose effect corrections remove (as in saddle.hpp). They may not converge
-// near a singular position. Then A^T P = Q R is used: x is the component of x0 in the span of Q's first columns; the other columns of Q span the
-// self-stresses S. With compliances C of joints, the result is x + S z, with the shortest z that minimises |root(C) (x + S z)|: least energy first,
-// then least norm. Menabrea's theorem; Wojtyra and Fraczek, Multibody System Dynamics 29, 2013, for the minima.
+// near a singular position. In this event A^T P = Q R is factorised instead: x is the component of x0 in the span of Q's first columns; the other
+// columns of Q span the self-stresses S. With compliances C of joints, the result is x + S z, with the shortest z that minimises |root(C) (x + S z)|:
+// least energy first, then least norm. Menabrea's theorem; Wojtyra and Fraczek, Multibody System Dynamics 29, 2013, for the minima.
 //
 //   reads   multipliers (rows); their loads, as joint_loads() returns them; root(C) (6 x 6 for each load, in its axes), or null
 //   writes  multipliers with the same J^T lambda, and their loads
@@ -26,14 +27,14 @@ namespace sarrus {
 template <class T> SARRUS_INLINE Vec3<T> moment_of(const Six<T>& w) { return w.template head<3>(); }
 template <class T> SARRUS_INLINE Vec3<T> force_of(const Six<T>& w) { return w.template tail<3>(); }
 
-/// Orthonormal basis u of the columns V added, without dependent ones: V = u T. from[i]: column that added u[i].
+/// Orthonormal basis u of the added columns V without the dependent ones: V = u T. from[i]: index of the column that produced u[i].
 template <class T> struct Orthonormal {
   int n = 0, from[6];
-  bool differs = false;  // a column depends on others in some lanes only
+  bool differs = false;  // true if a column depends on others in some lanes only
   Six<T> u[6];
   T R[6][6];
 
-  /// Add a column, unless the norm of its independent part is at most `negligible` times its norm.
+  /// Add a column, unless it is dependent: the norm of its independent part is at most `negligible` times its norm.
   void add(Six<T> v, int column, double negligible) {
     const T length = sqrt(T(v.squaredNorm()));
     T along[6] = {T(0.0), T(0.0), T(0.0), T(0.0), T(0.0), T(0.0)};
@@ -58,22 +59,24 @@ template <class T> struct Orthonormal {
 
 /// A joint, or another constraint between bodies.
 template <class T> struct Bearing {
-  int body[2];  // parent, child: for a tree joint the inner and the outer body. -1: the ground
-  Vec3<T> at;  // reference point of moments, from the point that its bodies share [l]
-  Transform<T> X;  // the frame of its load in the world
+  int body[2];  // indices of its two bodies, parent and child; for a tree joint, predecessor and successor. -1: the ground
+  Vec3<T> at;  // reference point of its moments, relative to the reference point that its group of bodies shares [l]
+  Transform<T> X;  // pose in the world of the frame in which the joint's load is expressed
   Vec3<T> arm;  // vector to that from `at` [l]
   int load;  // its place
   double sign;  // of that on the child
-  bool moves;  // true if u are its motions, to which its reactions are perpendicular; else u are its reactions
+  // true if u is a basis of its motions, to which its reactions are perpendicular; false if u is a basis of its reactions
+  bool moves;
   Orthonormal<T> basis;
-  Six<T> w, before;  // reaction on the child, and its value before
+  Six<T> w, before;  // reaction on the child: the current one, and the initial one
 
   bool is_free() const { return moves && basis.n == 6; }
   Six<T> carried(const Six<T>& w) const {
     if (is_free()) return Six<T>::Zero();
     return moves ? Six<T>(w - basis.project(w)) : basis.project(w);
   }
-  /// on_bodies: a wrench on bodies, about their common point. moved: the transpose, the displacement of the joint by those of the bodies.
+  /// on_bodies: convert a wrench of the joint to one about the bodies' common reference point. moved: the transpose, which converts displacements of
+  /// bodies to those at the joint.
   Six<T> on_bodies(Six<T> w) const {
     w.template head<3>() += cross(at, force_of(w));
     return w;
@@ -84,7 +87,8 @@ template <class T> struct Bearing {
   }
 };
 
-/// One of the orthonormal efforts of a relation between coordinates: `put` and `along` are the effects of its unit on bodies and along joints.
+/// One of the orthonormal efforts of a relation between coordinates. A unit effort applies the wrenches `put` to bodies and the efforts `along` to
+/// joints.
 template <class T> struct Effort {
   int bodies, *body;
   Six<T>* put;
@@ -92,7 +96,7 @@ template <class T> struct Effort {
   Six<T>* along;
   T x, before;
 };
-/// A relation between coordinates: its independent rows `from` have the efforts u T, where u are its orthonormal efforts.
+/// A relation between coordinates, such as a gear. `from` lists its independent rows; their efforts are u T, where u are the orthonormal efforts.
 template <class T> struct Relation {
   int row, first, n, *from;
   T* R;  // n x n
@@ -115,7 +119,8 @@ template <class T> class Reactions {
       if (loops.constraint[i].child < 0) add_relation(loops.constraint[i], multipliers);
   }
 
-  /// Compute reactions of least norm by bushings; returns 1 if corrections do not converge, or lanes differ in their dependent columns.
+  /// Compute reactions of least norm by bushings. Returns 1 if corrections do not converge, or if the dependent columns are not the same in all
+  /// lanes.
   SARRUS_NOINLINE T by_bushings() {
     if (differs()) return T(1.0);
     Bushings<T> K(n_, arena_);
@@ -190,7 +195,7 @@ template <class T> class Reactions {
     return failed;
   }
 
-  /// Compute reactions of least norm by A^T P = Q R; if `root` is not null, those of least energy.
+  /// Compute reactions of least norm by A^T P = Q R; if `root` is not null, reactions of least elastic energy.
   SARRUS_NOINLINE void by_self_stresses(const double* root) {
     int *first = arena_.template take<int>(bearings_ + 1), unknowns = 0;
     Six<T>* basis = arena_.template take<Six<T>>(6 * bearings_);
@@ -225,7 +230,7 @@ template <class T> class Reactions {
     for (int e = 0; e < efforts_; ++e) effort_[e].x = x[unknowns + e];
   }
 
-  /// Add the difference of current and initial reactions to lambda (rows) and loads.
+  /// Add the change of the reactions, current minus initial ones, to lambda (rows) and to the loads.
   SARRUS_NOINLINE void change(T* lambda, T* loads) const {
     change_loads(loads);
     for (int j = n_; j < bearings_; ++j) {
@@ -380,7 +385,8 @@ template <class T> class Reactions {
 
   void add_relation(const Constraint& c, const T* multipliers) {
     const int rows = c.rows, columns = c.columns;
-    for (int k = 0; k < columns; ++k) {  // for parallel axes no wrench has exactly these efforts: they stay unchanged
+    // if axes are parallel, no wrench has exactly these efforts; the reactions then do not change
+    for (int k = 0; k < columns; ++k) {
       const int link = tree_.column_link[c.column[k]];
       if (bearing_[link_bearing_[link]].basis.n < tree_.link[link].nv) return;
     }
@@ -392,7 +398,7 @@ template <class T> class Reactions {
     ConstraintRows<T> row_output;
     row_output.J = J;
     rows_between_coordinates(tree_, state_, c, row_output);
-    for (int r = 0; r < rows; ++r) {  // along(i, r): component of the efforts of row r along the i-th orthonormal vector
+    for (int r = 0; r < rows; ++r) {  // along(i, r): component of the efforts of row r along the i-th basis vector
       for (int k = 0; k < columns; ++k) left[k] = J[c.entry + k * rows + r] * state_.numbers(tree_.unit[c.column[k]]) / l_;
       const T length = sqrt(scalar_product(left, left, columns));
       for (int twice = 0; twice < 2; ++twice)
@@ -462,7 +468,7 @@ template <class T> class Reactions {
       for (int j = 0; j < 6; ++j) S(i, j) += sign * a(i) * b(j);
   }
 
-  /// Contribution of a bearing to A A^T, about the reference point of its bodies.
+  /// Contribution of a joint ("bearing") to A A^T, about the reference point of its bodies.
   static Block<T> stiffness(const Bearing<T>& b) {
     Block<T> S;
     S.clear();
@@ -481,7 +487,7 @@ template <class T> class Reactions {
     return S;
   }
 
-  /// Compute an orthonormal basis of a bearing's reactions. Returns the number of basis vectors.
+  /// Compute an orthonormal basis of the reactions of a joint ("bearing"). Returns the number of basis vectors.
   int basis_of(const Bearing<T>& b, Six<T>* basis) const {
     if (!b.moves) {
       std::copy(b.basis.u, b.basis.u + b.basis.n, basis);
@@ -499,7 +505,7 @@ template <class T> class Reactions {
     return 6 - Q.rank;
   }
 
-  /// Replace x, of least norm, by the reactions of least energy; of several, by those of least change.
+  /// Replace x, the reactions of least norm, by those of least elastic energy. If these are not unique, by those nearest to x.
   void share_by_compliance(const PivotedQr& Q, int m, const int* first, const Six<T>* basis, const double* root,
                            double* x) const {
     const int k = m - Q.rank, rows = 6 * bearings_;
@@ -536,20 +542,21 @@ template <class T> class Reactions {
   T l_;
   int n_, bearings_ = 0, relations_ = 0, efforts_ = 0;
   bool differs_ = false;
-  Bearing<T>* bearing_;  // of each body's own joint, then of constraints
+  Bearing<T>* bearing_;  // one for the joint of each body, then one for each constraint between bodies
   Relation<T>* relation_;
   Effort<T>* effort_;
   int* link_bearing_;  // which bearing a link's joint is
 };
 
-/// Returns 1 if the state must be computed alone: compliances are given, bushings do not converge, or lanes differ in their dependent columns.
+/// Returns 1 if this packet of states must be computed state by state: compliances are given, bushings do not converge, or the dependent columns are
+/// not the same in all lanes.
 template <class T>
 T least_reactions(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* multipliers, const T* loads, const T* root,
                   const T* least_pivot, T* out) {
   const int rows = tree.loops.rows, numbers = rows + 6 * (tree.bodies - 1 + tree.loops.constraints);
   T* out_loads = std::copy(multipliers, multipliers + rows, out);
   std::copy(loads, loads + numbers - rows, out_loads);
-  T determined = T(0.0);  // by the least pivot of a row in the factorisation for accelerations
+  T determined = T(0.0);  // criterion: the least pivot of a row in the factorisation for accelerations
   if (least_pivot) determined = select(*least_pivot > T(tolerances::independent), T(1.0), T(0.0));
   if (!any(determined < T(1.0))) return T(0.0);
   Reactions<T> reactions(tree, arena, state, loads, multipliers);

@@ -1,10 +1,11 @@
-// Linearised motion near a state, in as many coordinates y of the configuration and u of the velocity as the loops leave free. With deviations y and
-// u, the configuration is q = integrate(q0, G y), and v changes by W u, where
+// Linearised motion near a state, in independent coordinates: y of the configuration and u of the velocity, as many of each as the loops have degrees
+// of freedom. With deviations y and u, the configuration is q = integrate(q0, G y), and v changes by W u, where
 //
 //   J_q G = 0, E_q G = 1     J W = 0, E_v W = 1
 //
-// J_q are the position rows of J; E_q and E_v select the coordinates' velocities; E_v are the first rows of E_q. If q moves along G y with E_v v
-// fixed, v changes by V_y = Dv - W E_v Dv (Dv: least kinetic energy, derivatives.hpp). A deviation d of q has the rate d-dot = dv + [d, v]:
+// J_q are the position rows of J; E_q and E_v select the velocities that belong to the coordinates; E_v consists of the first rows of E_q. If q moves
+// along G y while E_v v remains constant, v changes by V_y = Dv - W E_v Dv (Dv: least kinetic energy, derivatives.hpp). A deviation d of q has the
+// rate d-dot = dv + [d, v]:
 //
 //   [y-dot]   [E_q (V_y + [G, v])         E_q W   ] [y]
 //   [u-dot] = [E_v (Da along (G, V_y))  E_v Da W  ] [u]     and by forces u-dot = E_v (M^-1 within the loops) d
@@ -19,13 +20,13 @@
 
 namespace sarrus {
 
-/// Coordinates: indices of k velocities for the configuration, of which the first m are also those of the velocity.
+/// Independent coordinates: indices of k velocities for the configuration, of which the first m are also coordinates of the velocity.
 struct LinearCoordinates {
   int k = 0, m = 0;
   int* place;
 
-  /// `coordinates` (nv): index of each coordinate's velocity, counted from 1; negative for a coordinate of the configuration only; 0 ends the list.
-  /// Null: the coordinates are chosen later.
+  /// `coordinates` (nv) lists the velocities that belong to the coordinates: index of each, counted from 1; negative if it is a coordinate of the
+  /// configuration only; 0 ends the list. Null: the coordinates are chosen later.
   LinearCoordinates(int nv, Arena& arena, const double* coordinates) : place(arena.take<int>(nv)) {
     for (int i = 0; i < nv && coordinates; ++i) {
       if (coordinates[i] == 0.0) continue;
@@ -44,12 +45,12 @@ struct LinearCoordinates {
 
 /// Results, contiguous in the output row of a state; its length is linear_equations_size (kernels/operation_sizes.hpp).
 struct LinearOutput {
-  double* exact;  // 1 if A is exact, 0.5 if the derivatives contain rounding of q, 0 if derivatives do not exist
-  // [0]: degrees of freedom of the velocity; [1]: number of these that the coordinates determine; [2], [3]: the same of the configuration. If not all
-  // are determined, all other outputs are zero.
+  double* exact;  // 1: A is exact; 0.5: derivatives exist, but are sensitive to rounding of q; 0: derivatives do not exist
+  // [0]: degrees of freedom of the velocity; [1]: how many of them the coordinates determine; [2], [3]: the same two numbers for the configuration.
+  // If the coordinates do not determine all of them, all other outputs are zero.
   double* freedom;
-  double *rate, *G, *W;  // rate (k + m): E_q v, E_v a; G (nv, k); W (nv, m)
-  double *A, *E;  // A (k + m, k + m); E (k + m, nv), first k rows zero
+  double *rate, *G, *W;  // rate (k + m): E_q v, then E_v a; G (nv, k); W (nv, m)
+  double *A, *E;  // A (k + m, k + m); E (k + m, nv), of which the first k rows are zero
 
   static LinearOutput over(int nv, int k, int m, double* x) {
     double *G = x + 5 + k + m, *W = G + nv * k, *A = W + nv * m;
@@ -57,8 +58,8 @@ struct LinearOutput {
   }
 };
 
-/// Relative residual of the state's equation; the largest residual that decides if derivatives exist; the relative change of the accelerations by
-/// rounding.
+/// Relative residual of the state's equation; the largest residual of the derivatives, which determines if they exist; the relative change of the
+/// accelerations by rounding.
 struct LinearErrors {
   double state = 0.0, derivatives = 0.0, rounding = 0.0;
 };
@@ -118,7 +119,8 @@ template <class R> class LinearEquations {
   }
 
  private:
-  static constexpr double undetermined = 1.0;  // error if the coordinates do not determine the motion: derivatives do not exist
+  // error of a state whose motion the coordinates do not determine, so that derivatives do not exist
+  static constexpr double undetermined = 1.0;
 
   double& A(int i, int j) const { return out_.A[i * (y_.k + y_.m) + j]; }
 
@@ -143,7 +145,7 @@ template <class R> class LinearEquations {
     return kept;
   }
 
-  /// Choose the coordinates that determine the velocities best, then additional ones of the configuration.
+  /// Choose the coordinates that determine the velocities with the best conditioning, then the additional coordinates of the configuration.
   void choose(const LoopMotions& motions, const double* N, const LoopMotions& displacements, const double* N_q) {
     const int nv = tree_.nv, m = motions.freedom, k = displacements.freedom;
     double* P = arena_.take<double>(nv * nv);
@@ -159,8 +161,8 @@ template <class R> class LinearEquations {
       if (std::find(y_.place, y_.place + m, shown[i]) == y_.place + m) y_.place[y_.k++] = shown[i];
   }
 
-  /// X = N (E N)^-1 for the first `count` coordinates, motions contiguous. `answer`: [0] degrees of freedom (input), [1] the number of these that the
-  /// coordinates determine. Returns false if they do not determine all.
+  /// X = N (E N)^-1 for the first `count` coordinates; each motion is contiguous. `answer`: [0] degrees of freedom (input), [1] how many of them the
+  /// coordinates determine (output). Returns false if they do not determine all.
   bool depend_on(const double* N, const double* column, int count, double* answer, double* X) const {
     const int nv = tree_.nv, freedom = static_cast<int>(answer[0]);
     const Arena::Scope scope(arena_);
@@ -180,7 +182,7 @@ template <class R> class LinearEquations {
     return true;
   }
 
-  /// Store G, W, the rates, and the part of A that follows from them.
+  /// Store G, W, the rates, and those entries of A that follow from G and W.
   void put_motions(const double* a) const {
     const int nv = tree_.nv, k = y_.k, m = y_.m;
     double* bracket_with_v = arena_.take<double>(nv);
@@ -197,7 +199,7 @@ template <class R> class LinearEquations {
     }
   }
 
-  /// Return the number of lanes in use from coordinate `first` on, and how many of these are coordinates of the configuration.
+  /// Return the number of lanes that are used if they begin with coordinate `first`, and how many of these are coordinates of the configuration.
   std::pair<int, int> lanes(int first) const {
     const int count = std::min(width_of<R>, y_.k + y_.m - first);
     return {count, std::clamp(y_.k - first, 0, count)};
@@ -217,7 +219,7 @@ template <class R> class LinearEquations {
     return d;
   }
 
-  /// Compute V_y. Also compute E, by symmetry from the accelerations under a unit force along each u.
+  /// Compute V_y. Also compute E: by symmetry, from the accelerations under a unit force along each u.
   void follow(const ForwardSensitivity<R>& state, int first) const {
     const Arena::Scope scope(arena_);
     const int nv = tree_.nv;
@@ -246,7 +248,8 @@ template <class R> class LinearEquations {
     const auto [count, moving] = lanes(first);
     R *d = moving > 0 ? displacements(first, moving) : nullptr, *change = arena_.take<R>(nv),
       *x = arena_.take<R>(state.equation().unknowns());
-    // along some motions, such as a common translation, only rounding changes: residuals are relative to forces that rotate by 1 rad
+    // some motions, such as a common translation, change forces by rounding errors only; therefore residuals are relative to forces that rotate by 1
+    // rad
     R least = R(0.0);
     for (int i = 0; i < nv; ++i) {
       change[i] = R(0.0);
@@ -272,7 +275,7 @@ template <class R> class LinearEquations {
   double *G_ = nullptr, *V_ = nullptr, *W_ = nullptr;  // columns, each contiguous
 };
 
-/// `chooses`: choose the best-conditioned coordinates instead of using y.
+/// `chooses`: choose the best-conditioned coordinates and ignore y.
 template <class R>
 LinearErrors linear_equations(const Tree& tree, Arena& arena, const LoopInput<double>& in, LinearCoordinates& y, bool chooses,
                               const double* column, const double* row, double* numbers) {

@@ -1,4 +1,4 @@
-// Coordinates, velocities and accelerations of loop joints. They have the form of those of tree joints in q, v and a, but are computed from the
+// Coordinates, velocities and accelerations of loop joints. They are defined as those of tree joints in q, v and a, but are computed from the
 // relative motion of the two bodies.
 #pragma once
 
@@ -6,14 +6,14 @@
 
 namespace sarrus {
 
-/// Outputs, contiguous in the order of the joints. A null pointer: not computed.
+/// Outputs for all loop joints, contiguous in the order of the joints. A null pointer: not computed.
 template <class T> struct LoopJoints {
   T *q = nullptr, *v = nullptr, *a = nullptr;
-  T* J = nullptr;  // loop_nv x nv: maps tree velocities to loop joint velocities; prescribed motions at rest
+  T* J = nullptr;  // (loop_nv x nv) maps tree velocities to loop joint velocities, with prescribed motions at rest
 };
 
-/// `near`: reference coordinates, which determine the number of whole revolutions; null: zero. Velocities need state.v; accelerations need
-/// state.link, with the accelerations of the tree.
+/// `near`: reference coordinates; the number of whole revolutions is chosen so that the result is nearest to them. Null: zero. Velocities need
+/// state.v; accelerations need state.link with the accelerations of the tree.
 template <class T>
 void read_loop_joints(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* near, const LoopJoints<T>& out) {
   const T none[7] = {T(0.0), T(0.0), T(0.0), T(0.0), T(0.0), T(0.0), T(0.0)};
@@ -37,8 +37,8 @@ void read_loop_joints(const Tree& tree, Arena& arena, const LoopState<T>& state,
   }
 }
 
-/// For each constraint: wrench of friction, springs and armature of a loop joint on its child, at its frame, in the axes of the description; zero for
-/// other constraints.
+/// For each constraint that is a loop joint, the wrench of its friction, springs and armature: on its child, at its frame, in the axes of the user's
+/// description; zero for other constraints.
 template <class T> void loop_joint_wrenches(const Tree& tree, const Kinematics<T>& k, T* out) {
   const auto numbers = tree.numbers<T>();
   for (int i = 0; i < 6 * tree.loops.constraints; ++i) out[i] = T(0.0);

@@ -3,9 +3,9 @@
 //
 //   (R J C)^T P = Q U,    x = C Q [z; y],    U^T z = P^T R g,    y free
 //
-// The last columns of C Q span the null space of J. The rank is that of R J C: a row is dependent if the part of it that is independent of the rows
-// before is below tolerances::negligible, relative to the largest row. If no x satisfies J x = g, g is replaced by the nearest feasible one, in the
-// rows' own units. For one state at a time; dense, cost O(nv rows rank).
+// The last columns of C Q span the null space of J. The rank is that of R J C: a row is dependent if its component perpendicular to the rows before
+// it is shorter than tolerances::negligible times the longest row. If no x satisfies J x = g, g is replaced by the nearest feasible one, in the rows'
+// own units. For one state at a time; dense, cost O(nv rows rank).
 #pragma once
 
 #include "constraints.hpp"
@@ -19,8 +19,8 @@ class SelfStresses {
   SelfStresses(int rows, int count, const double* Z, Arena& arena)
       : rows_(rows), count_(count), Z_(Z), arena_(arena), factor_(rows, count, copied(arena, count * rows, Z), arena, 0.0) {}
 
-  /// Replace lambda by the multipliers with the same J^T lambda that are nearest to `to` (rows; null: zero), in the units of the
-  /// rows.
+  /// Replace lambda by other multipliers with the same J^T lambda: those
+  /// nearest to `to` (rows; null: zero), in the units of the rows.
   SARRUS_NOINLINE void bring_near(const double* to, double* lambda) const {
     const Arena::Scope scope(arena_);
     double *x = arena_.take<double>(rows_), *y = arena_.take<double>(count_);
@@ -90,8 +90,8 @@ class LoopMotions {
     for (int j = 0; j < rows_; ++j) lambda[loops_.pivot(j)] = j < loops_.rank ? x[j] * row_[loops_.pivot(j)] : 0.0;
   }
 
-  /// Return a basis of all z with J^T z = 0. Moments and forces are scaled to be comparable, so that the precision of entries does not depend on the
-  /// unit of length.
+  /// Return a basis of all z with J^T z = 0. Moments and forces are scaled to be comparable, so that the relative precision of the entries does not
+  /// depend on the unit of length.
   SARRUS_NOINLINE SelfStresses self_stresses() const {
     const int rank = loops_.rank, count = rows_ - rank;
     double *Z = arena_.take<double>(count * rows_), *x = arena_.take<double>(rank);
@@ -139,14 +139,14 @@ class LoopMotions {
     }
     return A;
   }
-  /// Apply U^-1, of the square part of U, to the first `rank` entries of x.
+  /// Apply U^-1, the inverse of the square part of U, to the first `rank` entries of x.
   void solve_triangle(double* x) const {
     for (int i = loops_.rank - 1; i >= 0; --i) {
       for (int j = i + 1; j < loops_.rank; ++j) x[i] -= loops_.R(i, j) * x[j];
       x[i] *= loops_.inverse(i);
     }
   }
-  /// U^T by columns, with rows in their own units; null if all rows are independent.
+  /// U^T column by column, its rows in their own units; null if all rows are independent
   double* triangle() const {
     if (loops_.rank == rows_) return nullptr;
     double* A = arena_.take<double>(rows_ * loops_.rank);

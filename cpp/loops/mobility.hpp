@@ -5,8 +5,8 @@
 //   B B^T = S P S^T,   C = G P S^T,   G P G^T
 //
 // determine all results. A motion that moves no motor is an output singularity; a motor that does not move the output is an input singularity
-// (Gosselin and Angeles 1990). K = C (B B^T)^-1 maps motor velocities to output velocities. Singular values are roots of eigenvalues of these
-// products; therefore those below 1e-6 (with rows of norm one) are zero.
+// (Gosselin and Angeles 1990). K = C (B B^T)^-1 maps motor velocities to output velocities. Singular values are square roots of eigenvalues of these
+// products, so rounding by eps becomes an error of 1e-8 or more. Therefore singular values below 1e-6 (with rows of norm one) are treated as zero.
 #pragma once
 
 #include "../dynamics/frame.hpp"
@@ -14,7 +14,7 @@
 
 namespace sarrus {
 
-/// Reduce a symmetric matrix A (n x n, destroyed) to tridiagonal form by Householder reflections. Sets its diagonal, and the squares of its
+/// Reduce a symmetric matrix A (n x n, destroyed) to tridiagonal form by Householder reflections. Outputs: its diagonal, and the squares of its
 /// off-diagonal entries.
 template <class T> SARRUS_NOINLINE void tridiagonalise(int n, T* A, T* diagonal, T* squares, Arena& arena) {
   T *v = arena.take<T>(n), *w = arena.take<T>(n);
@@ -40,7 +40,7 @@ template <class T> SARRUS_NOINLINE void tridiagonalise(int n, T* A, T* diagonal,
   }
 }
 
-/// Nonzero singular values of F, from F F^T (n x n, destroyed): Sturm sequences yield the number of eigenvalues above a value.
+/// Nonzero singular values of F, from F F^T (n x n, destroyed). A Sturm sequence counts the eigenvalues above any value; bisection then locates them.
 template <class T> class SingularValues {
  public:
   T rank;
@@ -103,7 +103,7 @@ template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const F
       }
   }
 
-  // rows of the velocities of motors and output, in scaled velocities
+  // F: rows that map scaled velocities to the velocities of the motors and of the output
   T* F = arena.take<T>(rate_rows * nv);
   for (int k = 0; k < rate_rows * nv; ++k) F[k] = T(0.0);
   for (int a = 0; a < motors; ++a) {
@@ -142,8 +142,8 @@ template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const F
   }
   for (int a = 0; a < rate_rows; ++a) {
     for (int k = 0; k < nv; ++k) x[k] = F[a * nv + k];
-    for (int twice = 0; rows > 0 && twice < 2;
-         ++twice) {  // each leaves mu / (mu + s^2), s a singular value of J, of the forbidden part
+    // after each pass the fraction mu / (mu + s^2) of the forbidden part remains, where s is a singular value of J
+    for (int twice = 0; rows > 0 && twice < 2; ++twice) {
       for (int r = 0; r < rows; ++r) x[nv + r] = T(0.0);
       pieces ? void(pieces->solve(tree, arena, factor, x, x, 20)) : solve(loops.statics, factor, arena, x, work);
     }
@@ -159,7 +159,8 @@ template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const F
   };
   const auto B = block(0, motors), G = block(motors, rate_rows), both_of_them = block(0, rate_rows);
 
-  // K^T from (B B^T) K^T = C^T by a Cholesky factor. The right-hand side has no component, to 1e-16, along the direction of a redundant motor.
+  // compute K^T from (B B^T) K^T = C^T by a Cholesky factor; redundant motors cause no error, because along their direction the right-hand side is
+  // zero to 1e-16
   T *L = arena.take<T>(motors * motors), *K = arena.take<T>(motors * 6), *KK = arena.take<T>(36);
   for (int a = 0; a < motors; ++a)
     for (int b = 0; b <= a; ++b) {

@@ -1,5 +1,5 @@
-// Rates of the multipliers. For independent rows they follow from the equation itself (derivatives.hpp). For dependent rows, lambda = J y is the
-// solution of least norm for the same forces. Along the loops it remains so, and therefore
+// Rates of the multipliers. For independent rows they follow from the equation of derivatives.hpp. For dependent rows, lambda = J y are the
+// multipliers of least norm for the same forces. They are of least norm in every configuration along the loops, and therefore
 //
 //   J^T Dlambda = f,   Dlambda = DJ y + J Dy        so that Dlambda, of all with J^T Dlambda = f, is nearest to DJ y
 //
@@ -24,7 +24,8 @@ template <class R> class MultiplierRates {
         for (int r = 0; r < c.rows; ++r) row[c.row + r] += square(*entry++ * tree.unit[c.column[k]]);
     }
     const double most = rows_ > 0 ? std::max(1e-300, *std::max_element(row, row + rows_)) : 1.0;
-    const double least = square(tolerances::negligible) * most;  // smaller values are rounding, and must not be amplified
+    // smaller values are rounding errors; division by them would amplify rounding
+    const double least = square(tolerances::negligible) * most;
     for (int r = 0; r < rows_; ++r) row[r] = 1.0 / std::sqrt(row[r] > least ? row[r] : most);
     motions_.emplace(tree, arena, J_, tree.unit, row);
     if (tree.nv - motions_->freedom == rows_) return;
@@ -34,7 +35,7 @@ template <class R> class MultiplierRates {
     crba(tree, arena, q, M_);
   }
 
-  /// y with lambda = J y; null if rows are independent.
+  /// y with lambda = J y; null if the rows are independent
   const double* y() const { return y_; }
 
   /// Project z (rows) onto the multipliers with J^T z = 0. Only for dependent rows.
@@ -45,7 +46,7 @@ template <class R> class MultiplierRates {
     add_motion_along_rows(tree_, J_, motion, -1.0, z);
   }
 
-  /// Compute lane l of Dlambda (rows). x: solution of the equation; force: its right-hand side; DJ_y: DJ y (null if J is constant).
+  /// Compute lane l of Dlambda (rows). x: solution of the equation; force: its right-hand side; DJ_y: the product DJ y (null if J is constant).
   void put(const R* x, const R* force, const R* DJ_y, int l, double* out) const {
     for (int r = 0; r < rows_; ++r) out[r] = -lane(x[tree_.nv + r], l);
     if (!y_) return;
@@ -73,7 +74,7 @@ template <class R> class MultiplierRates {
 };
 
 /// Derivatives of the multipliers with respect to q, v and tau (rows x nv each), along the same directions as those of the accelerations. Returns the
-/// same error as forward_dynamics_derivatives.
+/// error that forward_dynamics_derivatives returns.
 template <class R>
 double multiplier_derivatives(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool tangent, double* out) {
   const int n = tree.nv, rows = tree.loops.rows;

@@ -7,7 +7,8 @@
 // in coordinates x (nv) relative to the first sample: those of q, with rates x-dot = E(q) v, E orthogonal. For quaternions x is the rotation vector,
 // R = R_0 exp(x) (Kang and Park 1999). Before the first sample x is linear.
 //
-// With loops, the spline p(t) violates them. The path then satisfies the loop equations and a guide,
+// The spline p(t) of a closed-chain mechanism opens its loops between samples. The path is therefore defined by the loop equations and by additional
+// equations, the guide,
 //
 //   phi(q, t) = 0,    K(t) (q - p(t)) = 0
 //
@@ -29,7 +30,7 @@ inline void put3(const Vec3<double>& x, double* out) {
   for (int i = 0; i < 3; ++i) out[i] = x(i);
 }
 
-/// Components of v in axes rotated by exp(x).
+/// Components of v in axes that are rotated by exp(x).
 inline Vec3<double> in_turned_axes(const Vec3<double>& x, const Vec3<double>& v) { return transpose_times(rotation(exp(x)), v); }
 
 /// Coordinates x of the joints, relative to a configuration.
@@ -76,7 +77,7 @@ class Chart {
     coordinate_acceleration(tree_, arena, q, v, a, in_q_);
     assign_rates(a, x_ddot);
   }
-  /// E of one joint (6 x 6, column-major): column i is x-dot for unit velocity i.
+  /// Compute E (6 x 6, column-major) of one joint, x-dot = E v: column i is x-dot for velocity i equal to 1.
   void block(const Link& b, const double* q, double* E) const {
     visit_every(b.described, b.nv, [&](auto joint) {
       constexpr bool turns = joint.has_quaternion;
@@ -109,8 +110,8 @@ class Chart {
   double* in_q_;
 };
 
-/// Two samples: q and v of each, and their times. For times after the last sample the samples are exchanged, so that the last interval is used
-/// backwards.
+/// Two samples: q and v of each, and their times. For a time after the last sample, the two samples are exchanged, so that the last interval is
+/// extrapolated backwards in time.
 struct PathPiece {
   const double *q0, *v0, *q1, *v1;
   double start, end;
@@ -122,7 +123,7 @@ struct PathPiece {
   }
 };
 
-/// K at both samples, (count, nv) each, for scaled velocities.
+/// K of the guide at both samples, (count, nv) each; its columns are for scaled velocities.
 struct PathGuide {
   int count;
   const double *K0, *K1;
@@ -134,7 +135,7 @@ struct PathGuide {
   }
 };
 
-/// Point of the cubic: q, x-dot and x-ddot; for rotations the angular velocity and acceleration.
+/// Values of the cubic at one time: q, x-dot and x-ddot; for rotations the angular velocity and acceleration.
 struct SplinePoint {
   double *q, *rate, *second;
 };
@@ -192,7 +193,7 @@ class GuidedLoops {
   }
   int rows() const { return tree_.loops.rows + count_; }
 
-  /// Evaluate the residual at q, for the right-hand side. On request also the matrix, and c for `velocity`.
+  /// Evaluate the residual at q, which becomes the right-hand side. On request also set the matrix, and c for `velocity`.
   void evaluate(const double* q, bool matrix, bool rates = false) {
     const Arena::Scope scope(arena_);
     const Loops& loops = tree_.loops;
@@ -206,7 +207,7 @@ class GuidedLoops {
     for (int r = 0; r < count_; ++r) b_[loops.rows + r] = dot_product(tree_.nv, K_ + r * tree_.nv, offset);
   }
   PivotedQr factor(Arena& arena) { return PivotedQr(rows(), tree_.nv, A_, arena, 0.0); }
-  /// Solve for the scaled velocities that produce the residual.
+  /// Solve for the scaled velocities that produce the right-hand side.
   void step(const PivotedQr& factor, double* x) const { factor.solve(b_, x); }
   void scale(double share, double* x) const {
     for (int k = 0; k < tree_.nv; ++k) x[k] *= column_[k] * share;
@@ -252,8 +253,8 @@ class GuidedLoops {
       }
     });
   }
-  /// Compute the rate of the displacement from p to q along v, and its second derivative if `bends`. For rotations the rate is the angular velocity
-  /// of q relative to p; in the axes of q, a vector fixed in p rotates backwards.
+  /// Compute the rate of the displacement from p to q along v; if `bends`, also its second derivative. For rotations the rate is the angular velocity
+  /// of q relative to p in the axes of q. In these axes a vector that is fixed in p rotates backwards.
   void offset_motion(const double* q, const double* v, bool bends) {
     chart_.rates(q, v, rate);
     if (bends) chart_.second_rates(arena_, q, v, zeros<double>(arena_, tree_.nv), bend);
@@ -298,8 +299,8 @@ class GuidedLoops {
 
 /// Take Newton steps from q onto the loops, each at most 0.3 rad. Returns true if they converge at most 1 rad from p.
 inline bool follow(const Tree& tree, Arena& arena, GuidedLoops& loops, double* q, double* v, double* a) {
-  constexpr double small = 1e-9;  // the error after the next Newton step would be 1e-18
-  constexpr double close_by = 1e-3;  // fraction of the residual that a step with an old factor leaves
+  constexpr double small = 1e-9;  // if this holds, the error after the next Newton step would be 1e-18
+  constexpr double close_by = 1e-3;  // fraction of the residual that remains after a step with an old factor
   double *x = arena.take<double>(tree.nv), *next = arena.take<double>(tree.nq), size = 1e300, before = size;
   std::optional<Arena::Scope> scope;
   std::optional<PivotedQr> factor;
@@ -327,7 +328,8 @@ inline bool follow(const Tree& tree, Arena& arena, GuidedLoops& loops, double* q
   return true;
 }
 
-/// Write q, v and a of the cubic or, with a guide, of the closed loops near it. The last entry is 1 if the loops do not close nearby, else 0.
+/// Write q, v and a of the cubic or, with a guide, of the configuration near the cubic with closed loops. The last entry is 1 if no such
+/// configuration is near, else 0.
 inline void path_motion(const Tree& tree, Arena& arena, const PathPiece& piece, const double* scale, const double* guide,
                         const double* time, double* out) {
   const double now = time ? *time : piece.start;
@@ -338,7 +340,7 @@ inline void path_motion(const Tree& tree, Arena& arena, const PathPiece& piece, 
   *lost = 0.0;
   if (guide && scale && tree.loops.rows > 0) {
     GuidedLoops loops(tree, arena, chart, p, piece, PathGuide::over(tree.nv, guide), scale, &now);
-    // rows with values from the caller constrain only velocities, or are targets: their values between samples are unknown
+    // rows whose values the caller supplies are skipped: they constrain only velocities, or are targets, whose values between samples are unknown
     if (tree.loops.pfaffian_values > 0 || !follow(tree, arena, loops, q, v, a)) std::fill(q, lost, 0.0), *lost = 1.0;
     return;
   }

@@ -1,4 +1,4 @@
-// Compiled once per instruction set level, because several kernel files factorise small matrices.
+// Compiled once per instruction set level, and shared by the kernel files that factorise small matrices.
 #include "pivoted_qr.hpp"
 
 namespace sarrus {
@@ -13,7 +13,8 @@ PivotedQr::PivotedQr(int m, int n, double* A, Arena& arena, double negligible, d
       inverse_(arena.take<double>(n)),
       turn_(arena.take<double>(n)),
       arena_(arena) {
-  // squared norm of the remaining part of each column, and its value when last summed: updates by subtraction lose digits
+  // squared norm of the remaining part of each column, and its value when it was last computed as a sum; in between it is updated by subtraction,
+  // which loses digits
   double largest = size, *left = arena.take<double>(n), *summed = arena.take<double>(n);
   for (int j = 0; j < n; ++j) pivot_[j] = j, left[j] = summed[j] = dot_product(m, column(j), column(j));
   for (; rank < std::min(m, n); ++rank) {
@@ -27,7 +28,8 @@ PivotedQr::PivotedQr(int m, int n, double* A, Arena& arena, double negligible, d
     left[best] = left[rank], summed[best] = summed[rank];
     diagonal_[rank] = v[rank] > 0.0 ? -length : length;
     const double head = v[rank] - diagonal_[rank], inverse_head = 1.0 / head;
-    inverse_[rank] = 1.0 / diagonal_[rank], turn_[rank] = -head / diagonal_[rank];  // exactly 2 for a column along an axis
+    // the factor is exactly 2 for a column along an axis
+    inverse_[rank] = 1.0 / diagonal_[rank], turn_[rank] = -head / diagonal_[rank];
     for (int i = rank; i < m; ++i) v[i] *= inverse_head;
     v[rank] = 1.0;
     int next = rank + 1;
@@ -64,7 +66,8 @@ void PivotedQr::solve(double* b, double* y) const {
     }
   }
   for (int j = 0; j < n_; ++j) y[j] = 0.0;
-  for (int twice = 0; twice < 2; ++twice) {  // the second pass removes the rounding of R R^T
+  // R R^T squares the condition number; a second pass removes the resulting rounding error
+  for (int twice = 0; twice < 2; ++twice) {
     for (int i = 0; i < rank; ++i) z[i] = (b[i] - dot_product(i, L + i * rank, z)) / L[i * rank + i];
     for (int i = rank - 1; i >= 0; --i) z[i] /= L[i * rank + i], add_multiple(i, -z[i], L + i * rank, z);
     std::fill(along, along + n_, 0.0);

@@ -16,11 +16,12 @@ inline double dot_product(int n, const double* a, const double* b) { return scal
 /// Add factor x to y.
 inline void add_multiple(int n, double factor, const double* x, double* y) { subtract_scaled(y, x, -factor, n); }
 
-/// Factorisation A P = Q R (m x n, A is destroyed) by Householder reflections, the longest remaining column first. The first `rank` columns of Q span
-/// those of A. A column is dependent if its remaining norm is below `negligible`, relative to the longest column, or to `size` if that is larger.
+/// Factorisation A P = Q R (m x n, A is destroyed) by Householder reflections. Each pivot is the longest remaining column. The first `rank` columns
+/// of Q span those of A. A column is dependent if its remaining norm is below `negligible`, relative to the longest column, or to `size` if that is
+/// larger.
 ///
-/// Reflection vectors have zeros above their first entry, so all of them begin at a packet boundary of a column. Otherwise a reflection would wait
-/// for results of the one before, in the processor's store buffer.
+/// Reflection vectors have zeros above their first entry, so all of them begin at a packet boundary of a column. Otherwise a reflection would have to
+/// wait until the results of the previous reflection leave the processor's store buffer.
 class PivotedQr {
  public:
   int rank = 0;
@@ -42,7 +43,7 @@ class PivotedQr {
     std::fill(b, b + rank, 0.0);
     times(b);
   }
-  /// Compute the shortest y with A y nearest to b: R R^T z = Q^T b, y = R^T z. b becomes the residual.
+  /// Compute the shortest y among those with A y nearest to b: R R^T z = Q^T b, y = R^T z. b becomes the residual.
   void solve(double* b, double* y) const;
 
  private:
@@ -51,7 +52,7 @@ class PivotedQr {
   static constexpr int together = 4;  // columns reflected together, with independent sums
 
   double* column(int j) const { return A_ + j * m_; }
-  /// Index of the first entry of the packet that contains entry k, where the reflection begins.
+  /// Return the index of the first entry of the packet that contains entry k; the reflection begins at this entry.
   static int first(int k) { return k - k % width; }
   void swap(double* a, double* b) const;
   /// Apply reflection k to `count` columns x.
@@ -79,13 +80,13 @@ class PivotedQr {
   }
 
   int m_, n_;
-  double *A_, *V_;  // R; vectors v of the reflections 1 - turn v v^T; column-major
+  double *A_, *V_;  // R; vectors v of the reflections, which are 1 - turn v v^T; all column-major
   int* pivot_;
   double *diagonal_, *inverse_, *turn_;
   Arena& arena_;
 };
 
-/// Restrict the projector P (n x n) to the motions with zero velocity k.
+/// Restrict the projector P (n x n) to the motions in which velocity k is zero.
 inline void hold_velocity(int n, double* P, int k) {
   const double pivot = P[k * n + k];
   const double* row = P + k * n;
@@ -94,9 +95,9 @@ inline void hold_velocity(int n, double* P, int k) {
   for (int a = 0; a < n; ++a) P[k * n + a] = P[a * n + k] = 0.0;
 }
 
-/// Choose the velocities that determine best the motions onto which P (n x n, destroyed) projects: pivots of a Cholesky
-/// factorisation, the largest first, and of those that are equal up to rounding the first. The first `chosen` of the `count` columns
-/// are inputs.
+/// Choose the velocities that best determine the motions onto which P (n x n, destroyed) projects. They are the pivots of a Cholesky factorisation:
+/// each pivot is the largest one, and among pivots that are equal up to rounding the first. The first `chosen` of the `count` columns are prescribed
+/// by the caller.
 inline void showing(int n, double* P, int count, int chosen, int* columns) {
   for (int i = 0; i < count; ++i) {
     int& k = columns[i];
@@ -111,7 +112,7 @@ inline void showing(int n, double* P, int count, int chosen, int* columns) {
 }
 
 /// Return which groups of velocities (each a half-open range of columns) determine the motions onto which P (n x n, destroyed) projects. A group is
-/// one of them if it can still move while the groups before it are at rest.
+/// included if it can still move while the groups before it are at rest.
 inline std::vector<bool> determining_groups(int n, double* P, const std::vector<std::pair<int, int>>& groups) {
   constexpr double moves = tolerances::nearly_singular * tolerances::nearly_singular;  // the diagonal of P contains squares
   std::vector<bool> leads;

@@ -25,8 +25,8 @@ template <class T> SARRUS_INLINE void hold_inertias(const Tree& tree, const T* w
 }
 
 /// Set up the matrix at q with M, or with 1 instead of M (`plain`), and a zero right-hand side. With weights (nv) the unknowns y are related to the
-/// velocities by x = weight y. A weight of 0 fixes a joint; with M all other weights are 1. Computed on request: `off`, the violation of the loops by
-/// q; `target`, c; `unweighed`, J without weights.
+/// velocities by x = weight y. A weight of 0 fixes a joint; with M all other weights are 1. Outputs, computed if not null: `off`, the violation of
+/// the loops by q; `target`, the right-hand side c; `unweighed`, J before its multiplication by the weights.
 template <class T>
 LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, const T* weight, const T* time,
                                 const T* pfaffian_values, bool plain, OffLoops<T>* off = nullptr, T* target = nullptr,
@@ -74,7 +74,7 @@ template <class T> void missing_velocity(const Tree& tree, Arena& arena, const L
 }
 
 /// Compute v + dv with J (v + dv) - c = -restitution (J v - c), and the least impulses with M dv = J^T impulses. Returns the relative residual.
-/// `ambiguous`: 1 if a gap of the loops determines which velocities they allow, else 0.
+/// `ambiguous`: 1 if the loops are so far open that the gap determines which velocities they allow, else 0.
 template <class T>
 T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const T* restitution, const T* time,
                   const T* pfaffian_values, bool plain, T* after, T* impulses, T& ambiguous) {
@@ -102,7 +102,7 @@ T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const 
   return solution.error;
 }
 
-/// Largest squared gap of all rows; a gap is measured by the motion of the row's velocities that closes it [rad, body sizes].
+/// Largest squared gap of all rows. A gap is measured by the displacement, along the row's velocities, that closes it [rad, body sizes].
 template <class T> SARRUS_INLINE T farthest_row(int rows, const T* phi) {
   T farthest = T(0.0);
   for (int r = 0; r < rows; ++r) {
@@ -112,10 +112,10 @@ template <class T> SARRUS_INLINE T farthest_row(int rows, const T* phi) {
   return farthest;
 }
 
-/// Take Newton steps from q onto the loops. They are limited to the validity of the linear model, and shortened after a step that increases the
-/// residual. q should be close to the loops. If M is nearly singular, as in a folded long chain, steps of least M-norm are long in the joints and may
-/// diverge; then damped steps in the metric of velocities start again from q. `weight` (nv, or null): 1, or 0 for fixed joints. Returns the remaining
-/// farthest_row().
+/// Take Newton steps from q onto the loops. A step is limited to the range in which the linear model is valid, and steps become shorter after a step
+/// that increases the residual. q should be close to the loops. If M is nearly singular, as in a folded long chain, steps of least M-norm are long in
+/// the joints and may diverge; then damped steps in the metric of velocities start again from q. `weight` (nv, or null): 1, or 0 for fixed joints.
+/// Returns the remaining farthest_row().
 template <class T>
 T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* weight, const T* time, const T* pfaffian_values,
                         bool plain, T* out) {
@@ -135,7 +135,7 @@ T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* wei
   constexpr double least_damping = tolerances::least_damping;
   const auto step = [&](const T* at, const Residual<T>& gap, const T& mu, T* x) {
     const T least_mu = gap.size * T(least_damping),
-            part = select(mu > least_mu, least_mu / mu, T(1.0));  // shorter after a step that increased the residual
+            part = select(mu > least_mu, least_mu / mu, T(1.0));  // steps become shorter after a step that increased the residual
     const LoopEquation<T> e = metric_equation(tree, arena, at, weight, time, pfaffian_values, plain);
     for (int r = 0; r < loops.rows; ++r) e.b[tree.nv + r] = -gap.phi[r] * unit[r];
     const T* y = solve_tightly(e, arena, e.b).x;
@@ -167,8 +167,9 @@ T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* wei
   return select(better, left, farthest);
 }
 
-/// Squared norm relative to which contradictions of the rows for velocities or accelerations x are rounding. It sums x (in rad and lengths of the
-/// mechanism), the right-hand sides c of the rows, and the rounding of their terms (`size`: squared norm per row, or null).
+/// Reference of contradictions of the rows: a contradiction is rounding if it is small compared with this squared norm. It is the sum of the squares
+/// of the velocities or accelerations x (in rad and lengths of the mechanism), of the right-hand sides c of the rows, and of their terms (`size`:
+/// squared norm per row, or null).
 template <class T>
 T size_of_motion(const LoopEquation<T>& e, const T* x, const T* c, const T* size) {
   constexpr double rounding = tolerances::rounding / tolerances::contradiction;  // rounding of terms, relative to the tolerance
@@ -180,9 +181,9 @@ T size_of_motion(const LoopEquation<T>& e, const T* x, const T* c, const T* size
   return terms;
 }
 
-/// Compute v + dv with J (v + dv) = c and least dv with these weights (nv); a weight of 0 fixes a velocity. If `a` is not null, compute instead
-/// accelerations at v: a + da with J (a + da) = gamma. `rates` (rows, or null): contributions of frames and joints with prescribed motion to c or
-/// gamma, from the caller. Returns the relative residual.
+/// Compute v + dv with J (v + dv) = c and the least dv in the metric of these weights (nv); a weight of 0 fixes a velocity. If `a` is not null,
+/// compute instead the accelerations at v: a + da with J (a + da) = gamma. `rates` (rows, or null): contributions to c or gamma of frames and joints
+/// whose motion the caller prescribes. Returns the relative residual.
 template <class T>
 T least_motion(const Tree& tree, Arena& arena, const T* q, const T* v, const T* a, const T* weight, const T* rates, const T* time,
                const T* pfaffian_values, T* out) {

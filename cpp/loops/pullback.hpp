@@ -8,7 +8,7 @@
 //   z . (J v - c)      E_S = V_p x* F                              E_S'  = F                       negatives of these
 //   g . (J a - gamma)  E_S = A_p x* F + V_p x* (V x* F)          E_S'  = (V_p + V) x* F          E_S'' = F
 //
-// Other constraints: by dual numbers, with the child displaced along twelve directions.
+// Covectors of other constraints are computed by dual numbers, with the child displaced along twelve directions.
 //
 // Derivatives by dimensions use the same covectors: displacing a constraint's frame has the effect of displacing its body.
 //
@@ -17,12 +17,13 @@
 //   [M J^T; J 0] [x; y] = [w; 0]     by tau: x     by q, v: derivatives of -x . inverse dynamics(q, v, a) + lambda . J x - y . (J a - gamma)
 //
 // Along the loops (`tangent`) these derivatives b are projected by P^T b = b - J^T y (derivatives.hpp), where [x; y] is the solution for [b; 0].
-// Since v follows q by Dv = -M^-1 J^T (J M^-1 J^T)^+ (DJ v - Dc), projecting that by v adds the derivative of -y . (J v - c) to that by q.
+// Because a change of q requires the change Dv = -M^-1 J^T (J M^-1 J^T)^+ (DJ v - Dc) of v, the projection of the derivative by v adds the derivative
+// of -y . (J v - c) to the derivative by q.
 //
-// If dimensions p change, q moves as little as closes the loops, D_p q = -M^-1 J^T (J M^-1 J^T)^+ D_p phi, and v follows p and q. Therefore the
-// projections add the derivatives by p of -y . phi (y of the projection for q) and of -y . (J v - c) (y of that for v). If rows are dependent,
-// some dimensions may open the loops: those that change z . phi, or z . (J v - c) along the motion, for a pseudo-random combination z with J^T z
-// = 0.
+// If dimensions p change, q moves by the least displacement that closes the loops again, D_p q = -M^-1 J^T (J M^-1 J^T)^+ D_p phi, and v follows p
+// and q. Therefore the projections add two derivatives by p: that of -y . phi, with y from the projection for q; and that of -y . (J v - c), with y
+// from the projection for v. If rows are dependent, some dimensions may open the loops: those that change z . phi, or z . (J v - c) along the motion,
+// for a pseudo-random combination z with J^T z = 0.
 //
 //   cost    O(bodies) and a solve; along the loops two more solves. If rows are dependent, also the pullback of one combination z
 //           of them with J^T z = 0, from the solution for a pseudo-random right-hand side
@@ -33,7 +34,7 @@
 
 namespace sarrus {
 
-/// Coefficients (rows) of J x, J a - gamma, J v - c, and phi in the scalar; null: zero.
+/// Coefficients (rows) of four terms of the scalar: J x, J a - gamma, J v - c, and phi. Null: zero.
 template <class T> struct RowForces {
   const T *force_x = nullptr, *force_a = nullptr, *force_v = nullptr, *force_position = nullptr;
 };
@@ -47,7 +48,7 @@ template <class R, class T> class LoopPullback {
   LoopPullback(const Tree& tree, Arena& arena, const LoopInput<T>& in, const Kinematics<T>& k, const T* a, const T* x)
       : tree_(tree), arena_(arena), in_(in), k_(k), a_(a), x_(x) {}
 
-  /// Add the pullback of all constraints, or of the first `constraints` of them. If `dimensions` is not null, also add the derivatives with respect
+  /// Add the pullback of all constraints, or only of the first `constraints` ones. If `dimensions` is not null, also add the derivatives with respect
   /// to dimensions.
   void add(const RowForces& by, Pullback<T>& to, const Gradient<T>& gradient, int constraints = -1,
            const Dimensions<T>* dimensions = nullptr) const {
@@ -99,18 +100,18 @@ template <class R, class T> class LoopPullback {
     return e;
   }
 
-  /// Rows of a constraint for the relative motion of its frames: at the velocity V and the virtual velocity W.
+  /// Evaluate the rows of a constraint for the relative motion of its frames, at the velocity V and at the virtual velocity W.
   struct MovedRows {
     Row<Number> row[6];
     Motion<Number> V, W;
   };
 
-  /// Return the covectors of the child, about its origin.
+  /// Return the covectors of the child, about its origin, for a constraint whose rows are not those of a plain joint.
   Covectors body_covectors(const Constraint& c, const RowForces& by, const Pullback<T>& to) const {
     const LinkMotion<T>&child = k_.link[c.child], &parent = k_.link[c.parent];
     const LoopState<Number> s = beside_the_child(c);
     const Motion<T> W = in_axes(child.X.R, to.W_about(c.child, child.X.p)), W_p = to.W_about(c.parent, parent.X.p);
-    Force<T> force_x, force_a, force_position;  // forces on the child, in the axes of its frame
+    Force<T> force_x, force_a, force_position;  // forces of J x, J a and phi on the child, in the axes of its frame
     Covectors e = covectors_of<R>(child, 2, [&](int first, int last) {
       MovedRows moved;
       move_child(c, s, moved_body<R>(child, cast<T>(tree_.gravity), first, last), W, W_p, moved);
@@ -125,7 +126,8 @@ template <class R, class T> class LoopPullback {
         if (by.force_x) scalar += dot(moved.W, row.force) * number(by.force_x[c.row + r]), put(force_x, by.force_x[c.row + r]);
         if (by.force_v) scalar += dot(moved.V, row.force) * number(by.force_v[c.row + r]);
         if (by.force_a) scalar -= row.gamma * number(by.force_a[c.row + r]), put(force_a, by.force_a[c.row + r]);
-        if (by.force_position) put(force_position, by.force_position[c.row + r]);  // on the loops, J is the derivative of phi
+        // if the loops are closed, J is the derivative of phi
+        if (by.force_position) put(force_position, by.force_position[c.row + r]);
       }
       return scalar.rate;
     });
@@ -199,7 +201,7 @@ template <class R, class T> class LoopPullback {
     link.set_omega();
   }
 
-  /// State with the parent in its pose, and memory for the child.
+  /// State with the parent at its pose, and memory for the child's pose, which is displaced.
   LoopState<Number> beside_the_child(const Constraint& c) const {
     LoopState<Number> s = {};
     const R* none = nullptr;
@@ -229,7 +231,8 @@ template <class R, class T> class LoopPullback {
     const auto child_motion = [&](const Vec3<Number>& w, const Vec3<Number>& u) {
       return cast<Number>(c.X_child).to_child(Motion<Number>{w, u});
     };
-    const auto parent_motion = [&](const Motion<T>& V) {  // motion of the parent's point at the child's frame
+    // velocity of the point of the parent that coincides with the child's frame
+    const auto parent_motion = [&](const Motion<T>& V) {
       const Vec3<Number> w = still<R>(V.angular), r = l.child.p - still<R>(parent.X.p);
       return in_axes(l.child.R, Motion<Number>{w, still<R>(V.linear) + cross(w, r)});
     };
@@ -254,7 +257,7 @@ template <class R, class T> class LoopPullback {
     }
   }
 
-  /// Add the derivatives along the velocities in a constraint between coordinates.
+  /// Add the derivatives along the velocities that occur in a constraint between coordinates.
   void add_between_coordinates(const Constraint& c, const RowForces& by, const Gradient<T>& gradient) const {
     Number *q = arena_.take<Number>(tree_.nq), *v = arena_.take<Number>(tree_.nv);
     for (int k = 0; k < c.columns; ++k)
@@ -340,7 +343,7 @@ template <class R, class T> class ForwardPullback {
   /// dimensions open the loops.
   T pull_loops(bool tangent, const Dimensions<T>* dimensions, const Dimensions<T>* open) {
     SensitivityEquation<R, T> equation(tree_, arena_, in_, true);
-    // first [x; y]; then the test for dependent rows, whose residual z satisfies J^T z = 0
+    // first [x; y] for w; then the pseudo-random right-hand side that detects dependent rows: its residual z satisfies J^T z = 0
     const int n = n_ + rows_;
     T *b = cleared(2 * n), left[2] = {T(0.0), T(0.0)}, *solved = arena_.take<T>(2 * n), *z = solved + n + n_;
     std::copy(w_, w_ + n_, b);
@@ -362,13 +365,13 @@ template <class R, class T> class ForwardPullback {
               [&](const Gradient& by) { loops.add({force_x, force_a, nullptr}, pullback, by, -1, dimensions); });
     if (rows_ == 0) return equation.error;
 
-    T* c = cleared(2 * n_);  // derivatives of z . (J a - gamma) with respect to q and v
+    T* c = cleared(2 * n_);  // first, compute the derivatives of z . (J a - gamma) with respect to q and v
     if (any_dependent) {
       set_size(equation, z);
       pull(pullback, loops, {nullptr, z, nullptr}, {c, c + n_, by_.a}, nullptr);
     }
     const T* allowed = nullptr;  // an allowed displacement
-    if (tangent) {  // remove from the derivative by v the part in the range of J^T
+    if (tangent) {  // remove from the derivative by v its component in the range of J^T
       T *by_v = cleared(3 * n), *along = arena_.take<T>(3 * n);
       std::copy(by_.v, by_.v + n_, by_v), std::copy(c + n_, c + 2 * n_, by_v + n);
       scatter(equation, by_v + 2 * n);
@@ -445,7 +448,8 @@ template <class R, class T> class ForwardPullback {
     for (int r = 0; r < rows_; ++r) force_v[r] = -y[r];
     pull(pullback, loops, {nullptr, nullptr, force_v}, {by, none, none}, dimensions);
   }
-  /// As pull_velocities(); then project `by` along the loops. Also adds the derivatives by dimensions, which q follows.
+  /// Call pull_velocities(), then project `by` along the loops. Also add the derivatives by dimensions that arise because q moves with the
+  /// dimensions.
   template <class Loops> void project_along_loops(const SensitivityEquation<R, T>& equation, Pullback& pullback,
                                                   const Loops& loops, const T* y, T* by, const Dimensions<T>* dimensions) {
     pull_velocities(pullback, loops, y, by, dimensions);
@@ -486,7 +490,7 @@ template <class R, class T> class ForwardPullback {
     pullback.by_placements(in_.q, open);
   }
 
-  /// Pull back x . inverse dynamics - lambda . J x + y . (J a - gamma), and change the sign of the result.
+  /// Set the gradient to minus the pullback of x . inverse dynamics - lambda . J x + y . (J a - gamma).
   template <class Loops> void by_motion(Pullback& pullback, const Dimensions<T>* dimensions, Loops loops) {
     const int parameters = 10 * (tree_.bodies - 1);
     std::fill(out_, out_ + 2 * n_, T(0.0)), std::fill(by_.a, by_.a + n_, T(0.0));
@@ -506,7 +510,7 @@ template <class R, class T> class ForwardPullback {
     for (int k = 0; k < parameters; ++k) out_[3 * n_ + k] = -out_[3 * n_ + k];
   }
 
-  /// Subtract J^T y from `force`: P^T force, if y is from the solution for it.
+  /// Subtract J^T y from `force`. The result is P^T force, if y is from the solution for this force.
   void subtract_forces(const SensitivityEquation<R, T>& equation, const T* y, T* force) {
     const Arena::Scope scope(arena_);
     T* away = arena_.take<T>(rows_);
@@ -521,13 +525,13 @@ template <class R, class T> class ForwardPullback {
     for (int r = 0; r < rows_; ++r) z[r] /= sqrt(size);
   }
 
-  /// Set forces that give all velocities accelerations of comparable magnitude.
+  /// Set forces under which all velocities have accelerations of comparable magnitude.
   void scatter(const SensitivityEquation<R, T>& equation, T* force) const {
     for (int k = 0; k < n_; ++k) force[k] = equation.inertia(k) * T(scattered(k) * tree_.unit[k]);
   }
-  /// Return the inconsistency of dependent rows along pseudo-random changes of q and v, or along allowed ones; if it is not zero, no derivative
+  /// Return the inconsistency of dependent rows along pseudo-random changes of q and v, or along allowed changes. If it is not zero, no derivative
   /// exists. c: derivatives of z . (J a - gamma) with respect to q and v, for a combination z of all rows. The result is relative to the terms of J
-  /// and gamma, and to forces that rotate by 1 rad.
+  /// and gamma, and to the change of forces that rotate by 1 rad.
   T contradiction(const SensitivityEquation<R, T>& equation, const T* c, const T* allowed) {
     const Arena::Scope scope(arena_);
     T *q = arena_.take<T>(n_), *v = arena_.take<T>(n_);
@@ -563,8 +567,8 @@ template <class R, class T> class ForwardPullback {
   Gradient by_;
 };
 
-/// Vector-Jacobian product of forward dynamics. On request also with respect to `dimensions`, and the rate at which each dimension opens the loops
-/// (`open`). Both must be zero on entry.
+/// Vector-Jacobian product of forward dynamics. On request also computes the derivatives with respect to `dimensions`, and the rate at which each
+/// dimension opens the loops (`open`). The caller must set both outputs to zero before the call.
 template <class R, class T>
 T forward_dynamics_vjp(const Tree& tree, Arena& arena, const LoopInput<T>& in, const T* w, bool tangent, T* out,
                        const Dimensions<T>* dimensions = nullptr, const Dimensions<T>* open = nullptr) {

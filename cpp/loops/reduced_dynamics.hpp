@@ -1,5 +1,6 @@
 // Equations of motion of a closed-chain mechanism in as many coordinates y as it has degrees of freedom (Li and Wu 2011, 4.6; Sonoda, Ishii and
-// Isobe). Their rates y-dot = E v are some of the velocities, or components of a frame's velocity. With J v = c they determine v = G y-dot + g, where
+// Isobe). Their rates y-dot = E v are velocities of some joints, or components of a frame's velocity. Together with J v = c they determine v = G
+// y-dot + g, where
 //
 //   J G = 0, E G = 1     J g = c, E g = 0     and, differentiated,     J G-dot = -J-dot G, E G-dot = -E-dot G
 //
@@ -7,8 +8,8 @@
 //
 //   G^T M G y-ddot + G^T (M a_0 + h) = G^T tau
 //
-// If there are more coordinates than degrees of freedom, not all rates are possible, only those in the range of the projector P = (E N)(E N)^+, where
-// N spans the null space of J. E G = P then replaces E G = 1. Of all G that are correct for the possible rates, that of least norm is used: G = N (E
+// If there are more coordinates than degrees of freedom, the only possible rates are those in the range of the projector P = (E N)(E N)^+, where N
+// spans the null space of J. E G = P then replaces E G = 1. Several G are correct for the possible rates; the one of least norm is used: G = N (E
 // N)^+, with G P = G. Let K solve J K = -J-dot G, change = E K + E-dot G, and D = (1 - P) change:
 //
 //   G-dot = K + G (D^T - change)
@@ -23,19 +24,20 @@ namespace sarrus {
 
 struct ReducedInput {
   const double *q, *v, *column, *row;  // column, row: scales as in closing.hpp
-  const double*
-      coordinates;  // (nv + 6) for each velocity and component of the frame, the index of its coordinate, from 1; or 0. If null, the
-  // best-conditioned ones are chosen
+  // (nv + 6) for each velocity, and each component of the frame's velocity: the index of its coordinate, counted from 1, or 0 if it is no
+  // coordinate. If null, the best-conditioned velocities are chosen
+  const double* coordinates;
   const double *time, *pfaffian_values, *pfaffian_rates;
   int wrenches;
   const ExternalWrench<double>* wrench;
 };
 
-/// Results, contiguous in the output row of a state, for k coordinates. If these do not determine the motion, only the first three are set.
+/// Results, contiguous in the output row of a state, for k coordinates. If these coordinates do not determine the motion, only the first three
+/// numbers are set.
 struct ReducedOutput {
-  double *freedom, *determined, *count;  // degrees of freedom; the number that the coordinates determine; k
-  double *index, *drift, *bias_acceleration;  // (nv) index of each coordinate in the input; g; a_0
-  double *velocity, *bias, *G, *G_dot, *mass;  // y-dot (k); G^T (M a_0 + h) (k); (nv, k); (nv, k); (k, k)
+  double *freedom, *determined, *count;  // degrees of freedom; how many of them the coordinates determine; k
+  double *index, *drift, *bias_acceleration;  // (nv each) index of each coordinate in the input; drift g; bias acceleration a_0
+  double *velocity, *bias, *G, *G_dot, *mass;  // y-dot (k); G^T (M a_0 + h) (k); G and G-dot (nv, k); G^T M G (k, k)
 
   static int size(int nv) { return 3 + nv * (5 + 3 * nv); }
   static ReducedOutput over(int nv, int k, double* x) {
@@ -49,7 +51,7 @@ struct LoopRates {
   double *J, *target, *gamma, *J_dot;  // J_dot (rows, nv)
 };
 
-/// Compute h, and the terms of J v = c and of its derivative.
+/// Compute h, and the terms of J v = c and of its time derivative.
 SARRUS_NOINLINE inline LoopRates loop_rates(const Tree& tree, Arena& arena, const ReducedInput& in, double* h) {
   const Loops& loops = tree.loops;
   const auto take = [&](int n) { return arena.take<double>(n); };
@@ -66,7 +68,7 @@ SARRUS_NOINLINE inline LoopRates loop_rates(const Tree& tree, Arena& arena, cons
   return rates;
 }
 
-/// E (k, nv) and its rate, for the requested coordinates, and the unit of the rate in each row of E.
+/// Compute E (k, nv) and its rate for the requested coordinates, and for each row of E the unit of its coordinate's rate.
 struct ReducedCoordinates {
   int count = 0;
   int* index;
@@ -112,7 +114,7 @@ inline void add_product(int m, int n, const double* A, const double* x, double* 
   for (int i = 0; i < m; ++i) y[i] += dot_product(n, A + i * n, x);
 }
 
-/// G and its rate, stored column after column.
+/// Memory for G and its rate; each column is contiguous.
 struct Dependence {
   double *G, *G_dot;
 };
@@ -163,7 +165,7 @@ inline void reduced_dynamics(const Tree& tree, Arena& arena, const ReducedInput&
   for (int i = 0; i < k; ++i) out.index[i] = y.index[i], out.velocity[i] = y.unit[i] * dot_product(nv, y.E + i * nv, in.v);
 
   const Dependence d = dependence(tree, arena, motions, N, y, determined, rates.J_dot);
-  // compute the x with J x = g and E x as required by `open`
+  // compute the x with J x = g and with the E x that `open` prescribes
   const auto on_loops = [&](const double* g, double* open, double* x) {
     motions.solve(g, x);
     for (int i = 0; i < k; ++i) open[i] -= dot_product(nv, y.E + i * nv, x);

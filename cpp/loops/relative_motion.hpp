@@ -10,10 +10,12 @@ template <class T> struct LoopState {
   const T *q, *v;  // v: null if at rest
   const T *time, *pfaffian_values;  // null: time 0, no Pfaffian values
   Transform<T>* X;  // poses of the bodies in the world
-  Motion<T>* column;  // columns of the velocities, in world axes at the origin of the body that each moves
+  Motion<T>* column;  // columns of the velocities, each in world axes at the origin of the body that the velocity moves
   const RneaLink<T>* link;  // null if accelerations are not needed
-  const Transform<T>* in_parent = nullptr;  // only if computed from q alone: poses of the bodies in their parents,
-  const Motion<T>* stored = nullptr;  // and the columns of joints that visit() does not inline
+  // Set only if the kinematics are computed from q alone. in_parent: poses of the bodies in their parents; stored: columns of the joints that visit()
+  // does not inline
+  const Transform<T>* in_parent = nullptr;
+  const Motion<T>* stored = nullptr;
   NumbersOf<T> numbers = {};
 };
 
@@ -46,16 +48,16 @@ template <class T> SARRUS_NOINLINE LoopState<T> place(const Tree& tree, Arena& a
   return state;
 }
 
-/// Columns of the relative motion of a constraint's frames, for the velocities in the constraint.
+/// Columns of the relative motion of a constraint's frames, one for each velocity that changes it.
 template <class T> struct Columns {
-  Motion<T>* column;  // in the child's axes at its origin; negative for velocities of the parent
-  Motion<T> drive;  // velocity by which time functions move the parent's frame
+  Motion<T>* column;  // in the child's axes at its origin; with opposite sign for velocities that move the parent
+  Motion<T> drive;  // velocity with which time functions move the parent's frame
   Transform<T> child;  // pose of the child's frame in the world
-  T mobility, speed;  // sum of 1/M_ii, sum of squares of these velocities
+  T mobility, speed;  // sum of 1/M_ii and sum of the squares of these velocities
 };
 
-/// Move a frame of the description by a gimbal of time functions g(t): X becomes X R^T Gimbal(g(t)) R, where R rotates the joint's axis onto z. V and
-/// A (the apparent acceleration) are the contributions of this motion, in the moved frame.
+/// Move a frame of the user's description by a gimbal of time functions g(t): X becomes X R^T Gimbal(g(t)) R, where R rotates the joint's axis onto
+/// z. V and A receive the velocity and the apparent acceleration of this motion, in the moved frame.
 template <class T> SARRUS_NOINLINE void carry(const Constraint& c, const NumbersOf<T>& numbers, const T* time, Transform<T>& X,
                                               Motion<T>& V, Motion<T>& A) {
   T q[6], sin[3], cos[3], v[6], a[6];
@@ -75,7 +77,7 @@ template <class T> SARRUS_NOINLINE void carry(const Constraint& c, const Numbers
   A = in_axes(R, S * a + Gimbal<6>::subspace_rate(coordinates, v) * v);
 }
 
-/// Target pose of a frame from the values of the caller: a point, or the rows of a pose.
+/// Target pose of a frame, from values that the caller supplies: a point, or the rows of a pose matrix.
 template <class T> SARRUS_INLINE Transform<T> target_pose(const Constraint& c, const T* values) {
   Transform<T> X = Transform<T>::identity();
   const int step = c.turns ? 4 : 1;
@@ -92,14 +94,14 @@ template <class T> SARRUS_INLINE Transform<T> frame_on_parent(const LoopState<T>
   return c.parent == 0 ? X : s.X[c.parent] * X;
 }
 
-/// Compute the relative acceleration of the frames at zero joint acceleration. If time functions move the parent's frame, `carried` and A are the
-/// velocity and the apparent acceleration of that motion.
+/// Compute the relative acceleration of the frames at zero joint acceleration. If time functions move the parent's frame, `carried` is the velocity
+/// of that motion and A its apparent acceleration.
 template <class T>
 SARRUS_INLINE void relative_acceleration(const LoopState<T>& s, const Constraint& c, const Transform<T>& X_child,
                                          const Motion<T>& carried, const Motion<T>& A, RelativeMotion<T>& m) {
   const Mat3<T> R_child = c.in_world ? Mat3<T>(s.X[c.child].R.transpose()) : s.numbers(c.X_child.R);
   const auto motion_at = [&](int link, const Vec3<T>& p, const Mat3<T>& R, Vec3<T>& w, Vec3<T>& dw, Vec3<T>& a) SARRUS_INLINED {
-    // R: from the child's axes to the body's
+    // R: rotation from the child's axes to the axes of the body
     const RneaLink<T>& b = s.link[link];
     w = transpose_times(R, b.w), dw = transpose_times(R, b.dw);
     a = transpose_times(R, Vec3<T>(b.a + b.Omega * p));
@@ -115,7 +117,7 @@ SARRUS_INLINE void relative_acceleration(const LoopState<T>& s, const Constraint
               a_parent);
   }
   if (c.driven) {
-    // the moved frame rotates with w_parent + w_d; its point at the child's origin has the additional velocity u_d
+    // the moved frame rotates with w_parent + w_d; its point at the child's origin has the velocity u_d in addition to that of the parent
     const Vec3<T>&w_d = carried.angular, &u_d = carried.linear;
     const Vec3<T> r = transpose_times(m.X.R, m.X.p);  // from the moved frame's origin, child's axes
     const Vec3<T> dw_d = transpose_times(m.X.R, A.angular);
@@ -132,7 +134,8 @@ SARRUS_INLINE void relative_acceleration(const LoopState<T>& s, const Constraint
   m.acceleration_size.linear = dot(a_child, a_child) + dot(a_parent, a_parent);
 }
 
-/// Compute the child's frame in the world, m.X on request, and velocity and apparent acceleration by which time functions move the parent.
+/// Compute the child's frame in the world, m.X on request, and the velocity and apparent acceleration with which time functions move the parent's
+/// frame.
 template <class T>
 SARRUS_INLINE void relative_pose(const LoopState<T>& s, const Constraint& c, bool posed, RelativeMotion<T>& m, Columns<T>& l,
                                  Motion<T>& A_drive) {
@@ -144,7 +147,7 @@ SARRUS_INLINE void relative_pose(const LoopState<T>& s, const Constraint& c, boo
   if (c.driven) carry(c, s.numbers, s.time, X_parent, l.drive, A_drive);
   m.X = {Mat3<T>(X_parent.R.transpose()) * l.child.R, transpose_times(X_parent.R, Vec3<T>(l.child.p - X_parent.p))};
 }
-/// Subtract the driven motion and complete m. Call after m.V of the frames on the bodies is set.
+/// Subtract the motion by time functions and complete m. Call after m.V is set for the frames fixed to the bodies.
 template <class T>
 SARRUS_INLINE void complete_relative_motion(const LoopState<T>& s, const Constraint& c, const Transform<T>& X_child,
                                             const Motion<T>& A_drive, RelativeMotion<T>& m, Columns<T>& l) {
@@ -158,7 +161,7 @@ SARRUS_INLINE void complete_relative_motion(const LoopState<T>& s, const Constra
   if (m.accelerates) relative_acceleration(s, c, X_child, l.drive, A_drive, m);
 }
 
-/// Compute the relative motion. `posed`: also m.X. `mobility` (1/M_ii, or null): also m.velocity_size and l.mobility.
+/// Compute the relative motion. `posed`: also compute m.X. `mobility` (1/M_ii, or null): also compute m.velocity_size and l.mobility.
 template <class T>
 SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopState<T>& s, const Constraint& c,
                                    RelativeMotion<T>& m, Columns<T>& l, bool posed, const T* mobility) {
@@ -169,7 +172,8 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
   l.column = arena.take<Motion<T>>(c.columns);
   m.V = Motion<T>::zero();
   m.velocity_size.angular = m.velocity_size.linear = l.mobility = l.speed = T(0.0);
-  const T arm_rounding = dot(X_child.p, X_child.p) * T(1e-4);  // the difference of two equal points is rounding
+  // two coincident points have the exact difference zero; without this, it would be rounding
+  const T arm_rounding = dot(X_child.p, X_child.p) * T(1e-4);
   for (int i = 0; i < c.columns; ++i) {
     const int k = c.column[i];
     const Motion<T>& world = s.column[k];
@@ -186,7 +190,7 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
     }
     if (s.v) m.V = m.V + column * s.v[k], l.speed += s.v[k] * s.v[k] * s.numbers(tree.per_unit_square[k]);
   }
-  if (mobility) {  // without a velocity along the row, the reference of gaps is 1 rad, or the mechanism's length
+  if (mobility) {  // if no velocity moves the row, its gap is compared with 1 rad, or with the mechanism's length
     l.mobility = select(l.mobility > T(0.0), l.mobility, T(1.0));
     const T angular = l.mobility, linear = angular * square(T(s.numbers(tree.length)));
     m.velocity_size.angular = select(m.velocity_size.angular > T(0.0), m.velocity_size.angular, angular);

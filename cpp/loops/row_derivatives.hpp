@@ -1,6 +1,6 @@
 // Derivatives of the rows of plain loop joints from the columns of a moving tree (dynamics/rnea_derivatives.hpp). For a joint between bodies b
-// (parent) and c (child): rows psi are fixed in c, f = psi lambda; all about one point; e = 1 for columns that move c, -1 for those that move b. S',
-// S'': rates of a column S
+// (parent) and c (child): the rows psi are fixed in c, f = psi lambda, and all vectors are about one point; e = 1 for columns that move c, -1 for
+// columns that move b. S', S'': rates of a column S
 //
 //   J v              by q     e psi . (S' - V_b x S)
 //   J a - gamma      by q     e psi . (S'' - A_b x S - (V_c + V_b) x S' + V_c x (V_b x S))         = psi . (A_c - A_b + V_c x V_b)
@@ -8,8 +8,8 @@
 //   (J^T lambda)_k   by q_j   S_k . (S_j x* f)    both move c, and S_j moves f but not S_k; or both move b, and S_j moves S_k
 //                             - S_k . (S_j x* f)  S_k moves b, and S_j moves c
 //
-// Columns that move both bodies have no effect. For joints whose velocities are not coordinate rates, 2 S' has a counterpart, and each of their
-// velocities moves all columns of the joint.
+// Columns that move both bodies have no effect. If a joint's velocities are not the rates of coordinates (ball joints), another term replaces 2 S',
+// and each of its velocities moves all columns of the joint.
 //
 //   cost    for each joint, the square of the number of its columns
 #pragma once
@@ -48,12 +48,13 @@ template <class T> class RowDerivatives {
     }
   }
 
-  /// Compute the rates of J v, and of J a - gamma, along a displacement d of q and a change w of v (either may be null): put(row, rate).
+  /// Compute the rates of J v (velocities) or of J a - gamma (accelerations) along a displacement d of q and a change w of v; either may be null.
+  /// Each rate is passed to put(row, rate).
   template <class R, class Put> void velocities(const R* d, Put put) const {
     along(velocity_by_q_, d, static_cast<const T*>(nullptr), static_cast<const R*>(nullptr), put);
   }
   template <class R, class Put> void accelerations(const R* d, const R* w, Put put) const { along(by_q_, d, by_v_, w, put); }
-  /// Compute the rate of J^T lambda along a displacement: put(velocity, contribution of a constraint).
+  /// Compute the rate of J^T lambda along a displacement. Each contribution of a constraint is passed to put(velocity, contribution).
   template <class R, class Put> void forces(const R* d, Put put) const {
     const T* rate = force_by_q_;
     for (int i = 0; i < loops_.constraints; ++i) {
@@ -117,7 +118,7 @@ template <class T> class RowDerivatives {
     for (int k = 0; k < c.columns; ++k) {
       const int link = tree.column_link[c.column[k]];
       const bool all_are_carried = !moves_by_rates(tree.link[link]), k_of_child = k < c.child_columns;
-      // true if velocity j moves the column of k, where both move the same body; columns may be in another order than links
+      // true if velocity j moves column k, given that both velocities move the same body (columns may be in another order than links)
       const auto carries = [&](int j) {
         const int other = tree.column_link[c.column[j]];
         return other < link || (other == link && (all_are_carried || c.column[j] <= c.column[k]));

@@ -1,11 +1,11 @@
 // Saddle equation [M J^T; J -S] [x; y] = [f; g], for all problems with loops. M is symmetric and positive semidefinite (the mass matrix, or a
 // diagonal). S is a diagonal that is zero except in compliant rows. J is arbitrary: rows may be dependent.
 //
-// -mu is added to the lower right block, and epsilon to the upper left one where M has no inertia. The matrix is then quasi-definite: L D L^T exists
-// in every order and needs no pivoting (Vanderbei 1995). The order is fixed once per mechanism. A few corrections, driven by the residual of the
-// equation without mu, remove the effect of mu: this is the proximal method. Along independent rows each correction leaves the fraction mu / (mu +
-// eigenvalue of J M^-1 J^T) of the error; dependent rows have no residual. (Carpentier, Budhiraja and Mansard 2021; Featherstone, [RBDA] 6.5 for the
-// order.)
+// -mu is added to the lower right block, and epsilon is added to the diagonal entries of M that have no inertia. The matrix is then quasi-definite: L
+// D L^T exists in every order and needs no pivoting (Vanderbei 1995). The order is fixed once per mechanism. A few corrections, driven by the
+// residual of the equation without mu, remove the effect of mu: this is the proximal method. Along independent rows each correction leaves the
+// fraction mu / (mu + eigenvalue of J M^-1 J^T) of the error. Along dependent rows there is no residual, so nothing has to be corrected. (Carpentier,
+// Budhiraja and Mansard 2021; Featherstone, [RBDA] 6.5 for the order.)
 #pragma once
 
 #include <type_traits>
@@ -82,7 +82,8 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise(const Saddle<T>& s, Arena
 template <class F, class T> SARRUS_NOINLINE void solve(const Elimination& e, const Factor<F>& f, Arena& arena, T* x, T* work) {
   if constexpr (std::is_same_v<F, T>)
     if (e.fronts) return solve_by_fronts(e, f, arena, x, work);
-  // each sum depends on the unknown computed last; that term is therefore added last, and the others form two independent sums
+  // each sum depends on the unknown that was computed last; the processor waits less if that term is added last and the others form two independent
+  // sums
   for (int k = 0; k < e.unknowns; ++k) {
     T w = x[e.unknown[k]], other = T(0.0);
     int i = e.before[k];
@@ -152,12 +153,12 @@ template <class F, class T> SARRUS_NOINLINE T residual(const Saddle<F>& s, const
 
 /// Solve the unregularised equation for x = [x; y]. Returns the squared norm of the remaining residual, or of the last one computed.
 ///
-/// Corrections end if one changes the motion by less than 1e-12 of it, or by less than the rounding of an unconstrained motion. They also
-/// end if one is not smaller than the one before and does not reduce the residual: then they are rounding. A small residual, or one that
-/// no longer decreases, is no criterion. Near a singular position it is at rounding level from the beginning, but represents a large
-/// error, of which each correction removes a small part (Carpentier et al.'s lambda / (mu + lambda)). Motions are measured by the
-/// minimised quantity x^T M x + y^T S y, which makes metres and radians comparable and ignores motions without inertia. Finished lanes
-/// keep their solution.
+/// Corrections end if one changes the motion by less than 1e-12 of its norm, or by less than the rounding of an unconstrained motion. They also end
+/// if a correction is not smaller than the previous one and does not reduce the residual: such corrections are rounding errors. A small residual, or
+/// a residual that no longer decreases, is no criterion. Near a singular position the residual is at rounding level from the beginning, but belongs
+/// to a large error, of which each correction removes only a small part (Carpentier et al.'s lambda / (mu + lambda)). Motions are measured by the
+/// minimised quantity x^T M x + y^T S y, which makes metres and radians comparable and ignores motions without inertia. Finished lanes keep their
+/// solution.
 template <class F, class T>
 SARRUS_NOINLINE T refine(const Saddle<F>& s, Arena& arena, const Factor<F>& f, const T* b, T* x, int most) {
   const int n = s.plan.unknowns;
@@ -183,7 +184,8 @@ SARRUS_NOINLINE T refine(const Saddle<F>& s, Arena& arena, const Factor<F>& f, c
     for (int i = 0; i < nv; ++i) count(i, s.inertia ? s.inertia[i] : s.M[s.first_entry(i)]);
     for (int r = 0; s.soft && r < s.rows; ++r) count(nv + r, s.soft[r]);
     for (int i = 0; i < n; ++i) step[i] += x[i];
-    // a lane whose motion no longer changes is finished and needs no residual; in the others the residual determines if the correction is accepted
+    // if the motion of a lane no longer changes, the lane is finished and needs no residual; in the other lanes the residual determines if the
+    // correction is accepted
     const T little = size * tolerance<T>(1e-24, 1e-14) + unheld * T(1e-30);
     const auto settled = both(active, moved < little), unsettled = both(active, moved > little);
     T next_error = error;

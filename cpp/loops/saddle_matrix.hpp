@@ -7,7 +7,8 @@
 
 namespace sarrus {
 
-/// Entries of the matrix. M by rows, each from its diagonal towards the ground; J in blocks of rows x columns, column-major.
+/// Entries of the matrix. M is stored by rows, each from its diagonal entry towards the ground; J in blocks (rows x columns, column-major) for each
+/// constraint.
 template <class T> struct Saddle {
   const Tree& tree;
   const Elimination& plan;
@@ -17,22 +18,22 @@ template <class T> struct Saddle {
   const T* J;
   const T* soft;  // diagonal of S; null: zero
   const T* mobility;  // (nv) 1/M_ii, weights of residuals
-  const T* row_weight;  // (rows) 1/(entry of J M^-1 J^T), weights of residuals
+  const T* row_weight;  // (rows) 1/(diagonal entry of J M^-1 J^T), weights of residuals
   const T* inertia = nullptr;  // (nv) metric of motions; null: the diagonal of M
 
   SARRUS_INLINE int entries(int i) const { return mass_first ? mass_first[i + 1] - mass_first[i] : 1; }
   SARRUS_INLINE int first_entry(int i) const { return mass_first ? mass_first[i] : i; }
 };
 
-/// L^T above the diagonal, row-major, and 1/D. Unless by fronts, also the mu that was used for each row (rows).
+/// Factor: L^T, row by row without its unit diagonal, and 1/D. A factorisation without fronts also stores the mu that was used for each row (rows).
 template <class T> struct Factor {
   T* L;
   T* D_inverse;
   const T* mu = nullptr;
 };
 
-/// Subtract mu from the pivot d of a row at its elimination, after all other terms, so that cancellation does not lose it. If large terms have
-/// cancelled in d, mu is at least a fixed fraction of their sum `passed`. Returns mu.
+/// Subtract mu from the pivot d of a row when the row is eliminated. This is done after all other terms, because cancellation among them could
+/// otherwise lose mu. If large terms have cancelled in d, mu is at least a fixed fraction of their sum `passed`. Returns mu.
 template <class T, class Passed> SARRUS_INLINE T subtract_mu(T& d, T mu, Passed passed) {
   const T least = tolerance<T>(tolerances::regularisation, tolerances::regularisation_in_single);
   const auto cancelled = both(mu > T(0.0), abs(d) * (T(1e3) * least) < mu);

@@ -1,5 +1,5 @@
 // Constrained dynamics of a mechanism that is cut into substructures (mechanism/substructures.hpp). With x' the velocities of the floating
-// substructures, the velocities of the joints are x = C x'. For joints at the cuts, the rows of C are those of the joint's free motion. Then
+// substructures, the velocities of the joints are x = C x'. The rows of C for a joint at a cut express the joint's free motion. Then
 //
 //   [M' J'^T; J' -S] [x'; y'] = [C^T f; g, 0]      J': rows of the loops, then those of the joints at the cuts
 //
@@ -24,7 +24,7 @@ template <class T> SARRUS_INLINE T* mobilities(const Tree& tree, Arena& arena, c
   return mobility;
 }
 
-/// M by rows, each from its diagonal towards the ground.
+/// Entries of M by rows; each row begins at its diagonal entry and continues towards the ground.
 template <class T>
 SARRUS_NOINLINE T* sparse_mass_matrix(const Tree& tree, Arena& arena, Poses<T> X, const Motion<T>* columns) {
   const int* first = tree.loops.mass_first;
@@ -43,22 +43,23 @@ template <class T> SARRUS_INLINE T* inverses(Arena& arena, int n, const T* x) {
 
 template <class T> SARRUS_INLINE T inverse_or_one(const T& x) { return T(1.0) / select(x > T(0.0), x, T(1.0)); }
 
-// Regularisation of the factor for velocities with zero metric; corrections remove its effect.
+// Regularisation, in the factor, of velocities with zero metric; corrections remove its effect.
 constexpr double floating = 1e-10;  // for floating substructures
-constexpr double unfelt = 1e-8;  // for the axis of a thin rod, relative to its inertia about other axes
+constexpr double unfelt = 1e-8;  // minimum of the inertia about the axis of a thin rod, relative to its inertia about other axes
 
-/// Minimised quantity: kinetic energy, or with `plain` the sum of squares of y, where the velocities are x = weight y (nv, null: ones). A weight of 0
-/// fixes a velocity. For kinetic energy all other weights are 1.
+/// Minimised quantity: kinetic energy, or with `plain` the sum of squares of y. The velocities are x = weight y (weight: nv entries; null: ones). A
+/// weight of 0 fixes a velocity; for kinetic energy the only other weight is 1.
 template <class T> struct Metric {
   const T* weight = nullptr;
   bool plain = false;
-  const T* motors = nullptr;  // plain: (nv) 1/weight of a velocity's motor; 0 without a motor, as not part of the objective
+  // with plain: (nv) 1/weight of a velocity's motor; 0 if it has no motor and therefore no effect on the objective
+  const T* motors = nullptr;
   const T* closing_motors = nullptr;  // with motors: weights of motors in loop joints (motor rows)
-  T passive = T(0.0);  // with motors: tolerances::passive, relative to the largest weight
+  T passive = T(0.0);  // with motors: the weight of joints without a motor, tolerances::passive times the largest weight
   bool is_mass() const { return !weight && !plain; }
 };
 
-/// State of the rows for zero velocities of the substructures, with columns for these velocities.
+/// State and columns of the constraint rows at zero velocity, for the velocities of the substructures.
 template <class T>
 LoopState<T> in_substructures(const Substructures& pieces, Arena& arena, const LoopState<T>& state, const Motion<T>* columns,
                               Motion<T>* stored) {
@@ -79,11 +80,11 @@ template <class T> class SubstructuredEquation {
   const Substructures& pieces;
   Saddle<T> matrix;
   T* scale;  // (rows) scale of each row
-  T* J;  // blocks of the matrix's rows, then of the free motions at cuts
+  T* J;  // blocks of the constraint rows, then blocks of the free motions of the joints at cuts
   T* compliance;  // S
   T* row_weight;
   T* epsilon = nullptr;  // (nv) regularisation of velocities with zero metric
-  const T* weight;  // velocities are weight times the unknowns; null: ones
+  const T* weight;  // if not null, the velocities are `weight` times the unknowns
   bool borrows;  // true if massless bodies borrow inertia
 
   /// `X`: poses of the bodies in their parents; `columns`: stored columns of the joints that visit() does not inline.
@@ -148,7 +149,8 @@ template <class T> class SubstructuredEquation {
     for (int r = 0; metric.motors && r < full_tree.loops.motor_rows; ++r)
       if (full_tree.loops.driven[r] != 0.0) S[loops.rows + r] = metric.closing_motors[r];
     if (weight) apply_weights(M);
-    if (metric.motors) {  // norm of the motors' efforts, in units of moment
+    // weigh velocities so that the minimised quantity is the squared norm of the motors' efforts, in units of moment
+    if (metric.motors) {
       T* inertia = arena.take<T>(tree.nv);
       for (int k = 0; k < tree.nv; ++k) inertia[k] = square(M[loops.mass_first[k]]) * square(T(state.numbers(tree.unit[k])));
       matrix.inertia = inertia;
@@ -161,7 +163,7 @@ template <class T> class SubstructuredEquation {
     matrix.soft = compliance = S;
   }
 
-  /// Scale the loops' rows by `row` and set their compliance S, for steps that close the loops.
+  /// Scale the loops' rows by `row`, and set their compliance S, as the steps of closing.hpp require.
   void weigh_rows(const Tree& full_tree, const T* row, const T& S) {
     for (int i = 0; i < full_tree.loops.constraints; ++i) {
       const Constraint& c = pieces.tree.loops.constraint[i];
@@ -188,7 +190,7 @@ template <class T> class SubstructuredEquation {
     return sarrus::factorise(matrix, arena, epsilon, mu);
   }
 
-  /// Mobility of each velocity of the tree (nv), its acceleration by a unit force along it: the entry of J M'^-1 J^T.
+  /// Mobility of each velocity of the tree (nv): its acceleration by a unit force along it, a diagonal entry of J M'^-1 J^T.
   T* joint_mobilities(Arena& arena, int nv) const {
     T* mobility = arena.take<T>(nv);
     for (int k = 0; k < nv; ++k) {
@@ -238,9 +240,9 @@ template <class T> class SubstructuredEquation {
   }
 
  private:
-  /// Mobilities for the scales of rows. A floating body uses the rotational mobility of its axis of largest inertia for all three axes. The mobility
-  /// of a thin rod about its own axis would make the scale of its rows, and so their regularisation, thousands of times too large, although these
-  /// rows hardly depend on that rotation.
+  /// Mobilities, from which scales of rows are computed. For a floating body the rotational mobility about its axis of largest inertia is used for
+  /// all three axes. The reason is a thin rod: with the mobility about its own axis, the scale of its rows and their regularisation would be
+  /// thousands of times too large, although these rows hardly depend on that rotation.
   const T* least_about_any_axis(Arena& arena) const {
     const Tree& tree = pieces.tree;
     T* mobility = arena.take<T>(tree.nv);
@@ -257,7 +259,7 @@ template <class T> class SubstructuredEquation {
 
   static constexpr double free_row = 1e30;  // compliance of an inactive row
 
-  /// 1/weight^2 of joints that are not cut; floating velocities have zero metric.
+  /// Return the metric 1/weight^2 for joints that are not cut. The metric of floating velocities is zero.
   T* plain_metric(Arena& arena, const T* motors) const {
     const Tree& tree = pieces.tree;
     T* M = arena.take<T>(tree.loops.mass_first[tree.nv]);

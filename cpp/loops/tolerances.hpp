@@ -5,12 +5,13 @@
 
 namespace sarrus {
 
-/// Squared norms: last correction of a solution, the correction before it (or the solution), the solution, the unconstrained motion.
+/// Squared norms of four vectors: the last correction of a solution; the correction before it, or the solution if there was none; the solution; the
+/// unconstrained motion.
 template <class T> struct LastCorrection {
   T moved, before, size, unheld;
 };
-/// Record that corrections have converged. No effect, except in recorded code for single precision: it has a fixed number of corrections, as many as
-/// the sample states need (recording/record.hpp).
+/// Record the corrections after which a solution has converged. Without effect, except when code is recorded for single precision: such code has a
+/// fixed number of corrections, namely the number that the sample states need (recording/record.hpp).
 template <class T> inline void expect_settled(const LastCorrection<T>&) {}
 
 }  // namespace sarrus
@@ -19,117 +20,126 @@ namespace sarrus::tolerances {
 
 // ---- positions: residuals relative to the scale of each row (row_sizes), or in rad and m -----------------------------------------------
 
-/// Least residual |phi| that rounding allows for a closed loop: a thousand eps. At a double root, q then has an error of its square root, 3e-7.
+/// Least residual |phi| to which rounding allows loops to be closed: a thousand eps. At a double root the resulting error of q is the square root of
+/// that, 3e-7.
 constexpr double rounding = 1e-13;
 /// Residual of a single row below which Newton's steps stop: smaller values are rounding, and another step would not reduce them.
 constexpr double exact = 1e-15;
-/// Default of the largest |phi| of a closed loop. Rounding stays below it even for loops with a condition number of a thousand.
+/// Default of the largest |phi| of a closed loop. Rounding remains below this value even for loops with a condition number of a thousand.
 constexpr double closed = 1e-10;
-/// Largest |phi| of a closed loop in a configuration of the caller, who may have written it with six digits.
+/// Largest |phi| of a closed loop in a configuration from the caller; the caller may have written the configuration with six digits.
 constexpr double given_closed = 1e-6;
-/// Largest residual [rad, body sizes] from which single Newton steps close the loops, with a margin.
+/// Largest residual [rad, body sizes] that undamped Newton steps can close, with a margin.
 constexpr double projected = 1e-9;
 /// Largest gap [rad, body sizes] and largest velocity error (relative to the velocities, or to 1 rad/s or a body size a second) of a state on the
-/// loops. In a state farther off, accelerations would be meaningless. In a nearer one, the error may come from measurement.
+/// loops. Beyond this limit accelerations would be meaningless. Below it, the error may come from measurement.
 constexpr double off_loops = 1e-3;
-/// Largest relative change of the accelerations by the gaps of the loops. Above it, gaps determine the accelerations, and the state is off the loops.
+/// Largest relative change of the accelerations by gaps of the loops. If the change is larger, the result depends on the gaps, and an error reports
+/// that the state is off the loops.
 constexpr double decides = 0.1;
 
 /// Largest violation of J v = c and J a = gamma by rounding or poorly closed loops, relative to the terms of the row.
 constexpr double allowed = 1e-6;
-/// Velocities and accelerations below it are zero [rad/s, body sizes a second; the same per s]. Above the rounding of states that are at rest.
+/// Velocities and accelerations below this value are zero [rad/s, body sizes a second; for accelerations the same numbers per s]. It is above the
+/// rounding errors of states at rest.
 constexpr double at_rest = 1e-9;
 
 // ---- steps of a simulation [rad, body sizes] ------------------------------------------------------------------------------------------
 
-/// Residual at which the projection of a step stops: a hundred eps. Smaller ones are rounding of the rows; correcting it would cause drift.
+/// Residual at which the projection of a step stops: a hundred eps. Smaller residuals are rounding errors of the rows, and correcting them would
+/// cause drift.
 constexpr double no_drift = 1e-14;
-/// Residual above which a projection gets a new factor, because the configuration is too far from that of the old one. Ten times no_drift, because
+/// Residual above which a projection factorises anew, because the configuration is too far from that of the old factor. Ten times no_drift, because
 /// some rows are sums of many lengths.
 constexpr double nearly_closed = 1e-13;
 /// Residual above which a loop is open and the step has failed. At a double root, rounding opens a loop by the square root of eps, 1.5e-8; all other
 /// loops that steps can solve stay below this value.
 constexpr double torn = 1e-8;
 /// Dependent rows are consistent off the loops too if, at a distance of 1e-4 rad from the loops, they forbid at most this fraction of an allowed
-/// velocity. It is ten thousand times rounding. A smaller contradiction has no effect, because it is below the regularisation of the saddle equation.
+/// velocity. The limit is ten thousand times rounding. A contradiction below it has no effect, because the regularisation of the saddle equation is
+/// larger.
 constexpr double agreement = 1e-11;
-/// Constraint forces do no work, except in a stage that is off the loops by the square of the step. Their work is compared with the largest that
-/// these forces could do. Above this ratio the step is checked for rows that lock the mechanism off the loops, which costs 3e-8 of the energy per
-/// radian. The loss adds up: with 1e-7, one of eighteen runs lost a millionth undetected.
+/// Constraint forces do no work, except in stages of a step, which are off the loops by the square of the step. Their work is compared with the
+/// largest work that these forces could do. If the ratio exceeds this value, the step is checked for rows that lock the mechanism off the loops; such
+/// rows dissipate 3e-8 of the energy per radian. The loss adds up: with a ratio of 1e-7, one of eighteen simulations lost a millionth of its energy
+/// undetected.
 constexpr double work = 3e-8;
 
 // ---- steps that close the loops -------------------------------------------------------------------------------------------------------
 
-/// First attempt of a search, from nearby: damping (mu / |phi|), largest number of steps, and largest initial |phi|. No joint makes half a revolution
-/// in these steps, so none closes with additional revolutions. For robots with bodies of 0.5 m, near_gap is a jump of 5 cm or more.
+/// First attempt of a search, from nearby: damping (mu / |phi|), largest number of steps, and largest initial |phi|. No joint rotates by half a
+/// revolution in these steps, so the result contains no additional revolutions. For robots with bodies of 0.5 m, near_gap is a jump of 5 cm or more.
 constexpr double near_damping = 1e-2, near_steps = 6.0, near_gap = 0.2;
 
-/// Longest step [rad, body sizes]: the linear model of the rows is invalid farther away.
+/// Longest step [rad, body sizes]; the linear model of the rows is not valid for longer steps.
 constexpr double longest_step = 0.5;
-/// Damping (mu / |phi|) at which a search stops. Each step that does not reduce the residual multiplies the damping by four; beyond this value the
-/// next step would be shorter than the rounding of the residual.
+/// Damping (mu / |phi|) at which a search stops. Each step that does not reduce the residual multiplies the damping by four. Beyond this value, steps
+/// would be so short that they change the residual by rounding only.
 constexpr double stuck = 1e8;
-/// Least damping (mu / |phi|): steps are practically Newton's by then.
+/// Least damping (mu / |phi|), with which steps are practically Newton's.
 constexpr double least_damping = 1e-6;
-/// Least mu of a step. Directions whose singular value is below its square root (3e-7 of the largest possible) then do not move, because the rounding
-/// of a residual would determine their motion.
+/// Least mu of a step. Directions whose singular value is below its square root (3e-7 of the largest possible singular value) then do not move.
+/// Otherwise the rounding of a residual would determine their motion.
 constexpr double least_square = 1e-13;
 
 // ---- ranks: singular values relative to the largest possible one ----------------------------------------------------------------------
 
-/// Singular values below it are zero, if the loops are closed to rounding. Far above eps times the condition number of the rows.
+/// Singular values below this limit are zero, if the loops are closed to rounding. It is far above eps times the condition number of the rows.
 constexpr double negligible = 1e-9;
-/// Components above it are nonzero in a unit vector of a null space. The vector's error is negligible / (the next singular value).
+/// Components of a unit vector of a null space above this limit are nonzero. The error of such a vector is tolerances::negligible / (the next
+/// singular value).
 constexpr double present = 1e-6;
-/// Singular values below it cause a warning: forces and velocities are then a thousand times as large as those of a regular position.
+/// Singular values below this limit cause a warning: forces and velocities are then a thousand times as large as in a regular position.
 constexpr double nearly_singular = 1e-3;
 
-/// Square root of the ratio of two compliances below which the less compliant element is rigid.
+/// Square root of a ratio of compliances. Of two elements whose ratio of compliances is below its square, the less compliant one is treated as rigid.
 constexpr double rigid = 1e-7;
 
 // ---- the saddle equation ------------------------------------------------------------------------------------------------------------
 
-/// mu, relative to the row's entry of J M^-1 J^T. Small enough to leave an accuracy of 1e-10 at 1e-5 rad from a singular position; large enough to
-/// exceed the rounding of that product.
+/// mu, relative to the row's diagonal entry of J M^-1 J^T. It is small enough for an accuracy of 1e-10 at a distance of 1e-5 rad from a singular
+/// position, and larger than the rounding of that product.
 constexpr double regularisation = 2e-15, regularisation_in_single = 1e-6;
-/// Least ratio of a correction to the rounding of the motion at which the correction is significant.
+/// A correction is significant if its ratio to the rounding of the motion is at least this value.
 constexpr double corrects = 10.0;
-/// Largest ratio of the sum of all further corrections to the next one, in an error bound. If each removes less than 1/100 of the error, the
-/// direction is singular.
+/// Largest ratio, in an error bound, of the sum of all further corrections to the next correction. If each correction removes less than 1/100 of the
+/// error, the direction is singular.
 constexpr double many_corrections = 100.0;
-/// Least fraction of a row's entry of J M^-1 J^T that remains after the elimination of the rows before it, if every reaction is determined. Over 37
-/// mechanisms the fraction of independent rows was at least 2e-3; that of dependent ones at most 2e-10, by rounding.
+/// Least fraction of a row's entry of J M^-1 J^T that remains after the elimination of the rows before it, if every reaction is determined. In 37
+/// mechanisms the fraction was at least 2e-3 for independent rows, and at most 2e-10, by rounding, for dependent rows.
 constexpr double independent = 1e-6;
-/// Stiffness of the bushings between bodies and ground, relative to the bushings of unit stiffness that share the reactions. It makes the matrix
-/// regular if bodies are free to move; corrections remove its effect.
+/// Stiffness of additional bushings between each body and the ground, relative to that of the joints' bushings (least_reactions.hpp). They make the
+/// matrix regular if bodies are free to move; corrections remove their effect.
 constexpr double free_bushings = 2e-13;
 /// Largest number of corrections. A few suffice, except within 1e-6 rad of a singular position.
 constexpr int most_corrections = 60;
-/// Inertia that the factor borrows for massless bodies, relative to the inertia that rows couple to them. Ten digits remain for small quantities. If
-/// every motion on the loops has at least a millionth of that coupled inertia, a few corrections remove the borrowed one.
+/// Inertia that the factor borrows for massless bodies, relative to the inertia that rows couple to them. It leaves ten digits for small quantities.
+/// If every motion on the loops has at least a millionth of that coupled inertia, a few corrections remove the effect of the borrowed inertia.
 constexpr double borrowed = 1e-10, borrowed_in_single = 1e-4;
-/// A motion whose inertia is below ten times the borrowed one is massless: the position is undetermined.
+/// A motion whose inertia is below ten times the borrowed inertia is massless: its acceleration is undetermined.
 constexpr double no_inertia = 1e-1;
-/// Weight that the factor borrows for joints without a motor, relative to the weights in the metric of efforts. Corrections remove it.
+/// Weight that the factor assumes for joints without a motor, relative to the weights in the metric of efforts. Corrections remove its effect.
 constexpr double passive = 1e-8, passive_in_single = 2e-4;
 /// Residual that marks an equation with an undetermined motion, because no inertia resists it. It exceeds every residual that can be computed.
 constexpr double undetermined = 1e200;
-/// Relative residual above which constraints contradict one another: rounding cannot explain it.
+/// Relative residual above which constraints contradict one another. It is so large that rounding cannot explain it.
 constexpr double contradiction = 1e-6, contradiction_in_single = 1e-3;
-/// Relative residual above that of any regular equation. Near a singular position, or if rows are nearly dependent, rounding determines the rank of
-/// the rows.
+/// Relative residual that no regular equation exceeds. A larger one occurs near a singular position, or if rows are nearly dependent: rounding then
+/// determines the rank of the rows.
 constexpr double unresolved = 1e-12, unresolved_in_single = 1e-3;
-/// Residual of the multipliers of the solution, relative to that of the multipliers of least norm. Below this ratio the latter have lost part of the
-/// load. Both residuals contain that of the accelerations.
+/// Residual of the multipliers of the solution, relative to that of the multipliers of least norm. If the ratio is below this value, the multipliers
+/// of least norm have lost part of the load. Both residuals contain that of the accelerations.
 constexpr double loses = 0.1;
-/// Rounding of an entry of J, relative to the largest entry of the same constraint in that column.
+/// Entries of J below this value are rounding, relative to the largest entry of the same constraint in that column.
 constexpr double no_entry = 1e-14, no_entry_in_single = 1e-6;
-/// Rounding of an entry of the saddle equation, relative to the largest entry: a tenth of eps, since most of it cancels.
+/// Rounding error of an entry of the saddle equation, relative to the largest entry. It is a tenth of eps, because most rounding errors cancel.
 constexpr double entry_rounding = 2e-17;
-/// Relative change of accelerations by rounding of the loops' rows above which derivatives are useless. At the distance d from a singular position,
-/// it is 1e-16 / d. The q of closed loops has the same error, and derivatives change with it as 1 / d^4. This value is reached at d = 0.5e-4 rad.
+/// Derivatives are useless if rounding of the loops' rows changes the accelerations by more than this relative value. At the distance d from a
+/// singular position, the change is 1e-16 / d. The q of closed loops has the same error, and derivatives change with it as 1 / d^4. This value is
+/// reached at d = 0.5e-4 rad.
 constexpr double differentiable = 2e-12;
-/// Relative change of accelerations by rounding of the rows below which derivatives are exact to rounding: above 0.1 rad from a singular position.
+/// Derivatives are exact to rounding if rounding of the rows changes the accelerations by less than this relative value: more than 0.1 rad from a
+/// singular position.
 constexpr double regular = 1e-15;
 
 }  // namespace sarrus::tolerances

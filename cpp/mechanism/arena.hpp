@@ -1,5 +1,5 @@
-// Scratch memory of the calling thread. Kernels allocate from it and release everything at once; after the first call with a
-// mechanism nothing is allocated.
+// Scratch memory of the calling thread. Kernels allocate from it and release everything at once. After the first call with a mechanism, calls request
+// no more memory from the system.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +45,7 @@ class Arena {
   };
 
   __attribute__((noinline)) void grow(std::size_t bytes) {
-    // blocks are not released, because pointers into them are in use, and the next call needs them again
+    // blocks are not released, because pointers into them are in use and the next call needs the memory again
     while (block_->next && block_->next->size < bytes) {
       Block* small = block_->next;
       block_->next = small->next;
@@ -75,7 +75,7 @@ class Arena {
   std::size_t used_ = 0;
 };
 
-// out of line: inlined, each use would load its address again
+// not inlined, because each inlined use would load the address of the thread's arena again
 __attribute__((noinline)) inline Arena& thread_arena() {
   static thread_local Arena arena;
   return arena;

@@ -1,5 +1,6 @@
-// Conversion of a description's parameters to the form that the kernels read: axes turned onto z, welded bodies summed, frames placed.
-// The arrays exist already, in this mechanism or in the one it is copied from: mechanism.cpp and closing.cpp determine the structure.
+// Conversion of a description's parameters to the form that the kernels read: axes are rotated onto z, the inertias of welded bodies are summed, and
+// frames are converted to link frames. The arrays already exist, in this mechanism or in the mechanism from which it is copied: mechanism.cpp and
+// closing.cpp determine the structure.
 #include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
@@ -10,8 +11,8 @@
 namespace sarrus {
 namespace {
 
-/// A body with a smaller mass, relative to the heaviest body, counts as massless. Loop forces through such a body
-/// are so much larger than its own inertial forces that residuals relative to the latter would be meaningless.
+/// A body with a smaller mass, relative to the heaviest body, is treated as massless. Loop forces that such a body transmits are much larger than its
+/// inertial forces, so that residuals relative to its inertial forces would be meaningless.
 constexpr double light = 1e-6;
 
 /// True if a body's own inertia and armature resist every motion of its joint.
@@ -30,7 +31,7 @@ bool has_inertia_along(const Link& b, const Motion<double>* S, const PassiveTerm
   return (scale.asDiagonal() * G * scale.asDiagonal()).eval().ldlt().vectorD().minCoeff() > 1e-12;
 }
 
-/// True if the columns of its joint depend on the configuration.
+/// True if the columns of the link's joint depend on the configuration.
 bool has_varying_columns(const Link& b) {
   return b.joint == JointKind::reversed || !visit_every(b.joint, b.nv, [](auto joint) { return joint.constant_subspace; });
 }
@@ -47,7 +48,8 @@ Mat3<double> joint_axes(const JointDescription& j, double sign, JointConstants& 
   return visit_every(j.kind, 0, [&](auto joint) { return joint.axes(j.axis * sign, j.axis2, constants); });
 }
 
-/// Passive terms along velocity k of a joint whose coordinates start at iq. ModelError for a spring without a coordinate to act on.
+/// Convert the passive terms along velocity k of a joint whose coordinates start at iq. Raises ModelError for a spring along a velocity without a
+/// coordinate.
 PassiveTerms passive_terms(const JointDescription& j, int k, int iq) {
   return visit_every(j.kind, j.nv, [&](auto joint) {
     if (j.stiffness[k] != 0.0 && !joint.has_ball_spring && !joint.is_rate(k))
@@ -77,7 +79,7 @@ void units_of_coordinates(const JointDescription& j, double length, double* unit
   });
 }
 
-/// Points of bodies, and the largest distance between two of the same body.
+/// Attachment points on bodies, and the largest distance between two points of the same body.
 class AttachmentPoints {
  public:
   explicit AttachmentPoints(std::size_t bodies) : first_(bodies + 1, 0) {}
@@ -94,7 +96,7 @@ class AttachmentPoints {
       for (std::size_t j = i + 1; j < first_[body + 1]; ++j) span = std::max(span, (all_[i].p - all_[j].p).norm());
     return span;
   }
-  /// Root mean square distance of the body's masses from the first point.
+  /// Root mean square distance of the body's mass from the first attachment point.
   double swing(int body, const Inertia<double>& b) const {
     const Vec3<double> p = first_[body] < first_[body + 1] ? all_[first_[body]].p : zero3<double>();
     const double square = 0.5 * (b.I.xx + b.I.yy + b.I.zz) - 2.0 * dot(b.h, p) + b.m * dot(p, p);
@@ -112,7 +114,7 @@ class AttachmentPoints {
 
 bool same_structure(const JointDescription& a, const JointDescription& b) {
   const auto same_laws = [](const auto& x, const auto& y) { return x.has_value() == y.has_value(); };
-  // a joint without constraint rows is a loop joint, with or without the flag
+  // a joint without constraint rows is always a loop joint, even if the flag is not set
   const bool closes_anyway = visit_every(a.kind, 0, [](auto joint) -> bool { return joint.is_unconstrained; });
   return a.name == b.name && a.parent == b.parent && a.child == b.child && a.kind == b.kind && a.nq == b.nq && a.nv == b.nv &&
          a.constants.free == b.constants.free && a.actuated == b.actuated && a.keep_in_tree == b.keep_in_tree &&
@@ -132,7 +134,7 @@ bool same_structure(const ConstraintDescription& a, const ConstraintDescription&
   });
 }
 
-/// Raise ModelError, with the name of the item, if more than parameters differ.
+/// Raise ModelError, with the name of the item, if two items differ in more than parameters.
 void require_same_structure(const Description& a, const Description& b) {
   const auto compare = [](const char* item, const auto& all, const auto& changed, auto same) {
     const auto [first, second] = std::mismatch(all.begin(), all.end(), changed.begin(), changed.end(), same);
@@ -150,7 +152,7 @@ void require_same_structure(const Description& a, const Description& b) {
   if (a.substructures != b.substructures) throw ModelError("a copy must have the same substructures: build a new mechanism");
 }
 
-/// True if all dimensions are numbers that kernels read from arrays; laws, coefficients and rows are not.
+/// True if all dimensions of a constraint are numbers that kernels read from arrays. Time functions, coefficients and rows are not.
 bool is_plain(const Description& d) {
   const auto plain = [](const ConstraintDescription& c) {
     bool yes = true;
@@ -170,7 +172,8 @@ void set_frames(Constraint& c, const Constraint& from) {
 
 }  // namespace
 
-/// Raise ModelError if the two differ in more than variants may. Copies of one have the same laws, coefficients and rows.
+/// Raise ModelError if two descriptions differ in more than variants may. Copies of one description have the same time functions, coefficients and
+/// rows.
 void Mechanism::require_to_vary_from(const Mechanism& other) const {
   require_same_structure(other.description_, description_);
   if (frame_of_ != other.frame_of_ && !is_plain(description_))
@@ -191,8 +194,8 @@ Mechanism::Mechanism(const Mechanism& other, Description changed) : Mechanism(ot
   require_same_decisions(other.decisions_);
 }
 
-/// Return the decisions on structure that depend on parameters: which loop joints have armature and, if the mechanism may
-/// be cut, flags for each link (its joint may be cut; the joint has armature; the body has the inertia to be cut off).
+/// Return the decisions on structure that depend on parameters. First, which loop joints have armature. If the mechanism may be cut, also flags for
+/// each link: its joint may be cut; the joint has armature; the body has enough inertia to float.
 std::vector<char> Mechanism::decisions() const {
   std::vector<char> all;
   for (const LoopMotion& m : loop_motions_) all.push_back(m.has_armature);
@@ -213,7 +216,8 @@ void Mechanism::require_same_decisions(const std::vector<char>& before) {
       throw ModelError(
           "loop joint '" + constraint_names_[i] +
           "': a copy cannot add or remove armature, because this changes the constraint rows: build a new mechanism");
-  std::size_t first = 0, with_inertia = 0;  // the first link whose cut changed, and the first link that changed by its inertia
+  // the first link with another decision about its cut, and the first link whose inertia changed a decision
+  std::size_t first = 0, with_inertia = 0;
   for (std::size_t i = decisions_.size(); i-- > loop_motions_.size();) {
     const int changed = decisions_[i] ^ before[i];
     if (changed & 3) first = i - loop_motions_.size() + 1;
@@ -243,7 +247,7 @@ void Mechanism::bake() {
   find_idle();
 }
 
-// A link's frame is its joint's frame on it, with the joint's axis on z. A welded body moves with its parent.
+// The frame of a link is the joint's frame on it, with the joint's axis on z. A welded body belongs to the link of its parent.
 void Mechanism::bake_bodies() {
   for (Link& b : links_) b.inertia = Inertia<double>::zero();
   for (std::size_t n = 1; n < bodies_.size(); ++n) {
@@ -297,7 +301,7 @@ void Mechanism::bake_springs() {
   }
 }
 
-/// Bake the passive terms along the velocities of the tree, and their units.
+/// Convert the passive terms along the velocities of the tree, and their units.
 void Mechanism::bake_terms() {
   for (std::size_t i = 0; i < joints_.size(); ++i) {
     const JointDescription& j = description_.joints[i];
@@ -312,8 +316,8 @@ void Mechanism::bake_terms() {
   }
 }
 
-/// Bake the constraint, motion and passive terms of a loop joint. Frames that laws move depend on time, which its forces do not
-/// take: it has none.
+/// Convert the constraint, motion and passive terms of a loop joint. If time functions move its frame it has no passive terms, because the formulas
+/// of these forces do not depend on time.
 void Mechanism::bake_closing_joint(int joint) {
   const JointDescription& j = description_.joints[joint];
   const int at = joints_[joint].constraint;
@@ -339,7 +343,7 @@ void Mechanism::bake_closing_joint(int joint) {
   tree_.ties_links |= m.has_forces || m.has_armature;
 }
 
-/// Bake the constraints after the loop joints: the described ones, and further motions of joints, prescribed or with a motor.
+/// Convert the constraints after the loop joints: first those of the description; then prescribed motions of joints, and joints with a motor.
 void Mechanism::bake_constraints() {
   for (int i = static_cast<int>(loop_motions_.size()); i < constraints_.size(); ++i) {
     Constraint& c = constraints_[i];
@@ -371,8 +375,8 @@ void Mechanism::bake_motors() {
   }
 }
 
-/// Mean over the bodies of the largest distance between two attachment points, including those of rods and wheels [m]. If no body
-/// has two such points, the mean distance of the masses from the single one.
+/// Mean, over the bodies, of the largest distance between two attachment points of a body, including those of rods and wheels [m]. If no body has two
+/// such points: the mean distance of the masses from the single point.
 double Mechanism::characteristic_length() const {
   AttachmentPoints points(bodies_.size());
   double sum = 0.0;
@@ -414,8 +418,8 @@ double Mechanism::characteristic_length() const {
   return 0.0 < length && std::isfinite(length) ? length : 1.0;
 }
 
-// If the subtree of a joint, as one rigid body, has no inertia along the joint in a few random configurations, it has none in any. If the
-// joint's own body has little or no inertia along it, the subtree may have none in some configuration, because the joints beyond it yield.
+// If the subtree of a joint, as one rigid body, has no inertia along the joint in a few random configurations, it has none in any. If the joint's own
+// body has little or no inertia along it, the subtree may have none in some configuration, because the joints beyond it are free to move.
 void Mechanism::weigh() {
   mass_ = 0.0;
   double heaviest = 0.0;
@@ -427,7 +431,7 @@ void Mechanism::weigh() {
   for (std::size_t j = 0; j < joints_.size(); ++j)
     if (!joints_[j].closes_a_loop) units_of_coordinates(description_.joints[j], tree_.length, unit.data() + joints_[j].iq);
   std::vector<Inertia<double>> composite(links_.size());
-  bool moves = false, decided = false;  // moves: all subtrees have inertia; decided: all joints are classified
+  bool moves = false, decided = false;  // moves: true if all subtrees have inertia; decided: true if all joints are classified
   for (int trial = 1; trial <= 3 && !decided; ++trial) {
     for (int k = 0; k < tree_.nq; ++k) q[k] = unit[k] * std::sin(trial + 1.7 * k);
     for (std::size_t k = 0; k < angles_.size(); ++k) sines[k] = std::sin(q[angles_[k]]), cosines[k] = std::cos(q[angles_[k]]);
@@ -466,7 +470,7 @@ void Mechanism::weigh() {
   }
 }
 
-/// Find joints that move no inertia: neither of their subtree, nor through constraint rows or armature of loop joints.
+/// Find joints that move no inertia: neither that of their subtree, nor any through constraint rows or armature of loop joints.
 void Mechanism::find_idle() {
   idle_.clear();
   if (massless_.empty()) return;

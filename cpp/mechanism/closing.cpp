@@ -1,4 +1,4 @@
-// Conversion of the described loop joints and other constraints to the form that the kernels read.
+// Conversion of the loop joints and other constraints of the description to the form that the kernels read.
 #include <algorithm>
 #include <limits>
 
@@ -7,7 +7,7 @@
 namespace sarrus {
 namespace {
 
-/// False for driven joints: their frames depend on time, which forces along a joint do not take into account.
+/// False for joints that time functions drive: their frames depend on time, which the formulas of forces along a joint do not take into account.
 bool has_armature_across(const JointDescription& j) {
   const bool driven = std::any_of(j.laws.begin(), j.laws.end(), [](const auto& law) { return law.has_value(); });
   return !driven && std::any_of(j.armature.begin(), j.armature.end(), [](double x) { return x != 0.0; });
@@ -82,7 +82,7 @@ int Mechanism::prescribed_joint(const Description& d, const ConstraintDescriptio
   return static_cast<int>(j);
 }
 
-/// Return the velocities of a loop joint as rows, which drive it to the coordinates given in each call.
+/// Return a constraint whose rows are the velocities of a loop joint. It moves the joint to coordinates that each call prescribes.
 Constraint Mechanism::prescribed_motion(int joint) {
   Constraint c = motions_[joints_[joint].constraint];
   c.target = Target::coordinates, c.values = tree_.loops.pfaffian_values;
@@ -156,7 +156,7 @@ void Mechanism::add_constraints(const Description& d) {
   }
 }
 
-/// A motor in a loop joint: the velocity that it drives is a row, and its effort is the multiplier of that row.
+/// Add a motor in a loop joint: the velocity that it drives becomes a row, and its effort is the multiplier of that row.
 void Mechanism::add_motors(const Description& d) {
   for (std::size_t j = 0; j < d.joints.size(); ++j) {
     const PlacedJoint& placed = joints_[j];
@@ -169,7 +169,7 @@ void Mechanism::add_motors(const Description& d) {
   }
 }
 
-/// Substructures are computed if they may be faster, and used if they need at most half the operations.
+/// Substructures are computed if they could be faster, and used if they need at most half the operations.
 void Mechanism::order_elimination(const Description& d) {
   Loops& loops = tree_.loops;
   const double any = std::numeric_limits<double>::infinity();

@@ -1,4 +1,4 @@
-// The constraints on a tree while it is built: the index of each among the rows, and the velocities that it depends on.
+// The constraints on a tree during construction: for each, its index among the rows, and the velocities on which it depends.
 #pragma once
 
 #include <deque>
@@ -12,7 +12,8 @@ namespace sarrus {
 
 class ConstraintList {
  public:
-  /// Return the velocities that move only one of its two bodies; the effects of common velocities cancel.
+  /// Return the velocities that move only one of the two bodies of a constraint. A velocity that moves both bodies does not change their relative
+  /// motion.
   void between(const Tree& tree, Constraint& c) {
     const auto path_to_ground = [&](int link) {
       std::vector<int> columns;
@@ -46,7 +47,7 @@ class ConstraintList {
 
  private:
   std::vector<Constraint> constraints_;
-  // a deque, because its items do not move; copies of the list point to them too
+  // a deque, because its items never move in memory; copies of the list also point to them
   std::shared_ptr<std::deque<std::vector<int>>> kept_ = std::make_shared<std::deque<std::vector<int>>>();
 };
 

@@ -58,10 +58,10 @@ EliminationPlan::EliminationPlan(const Tree& tree, const Constraint* constraint,
         jacobian_slot_.push_back(slot(constraint[c].column[k], nv + constraint[c].row + r));
 }
 
-// A velocity may be eliminated after those that depend on it, so that M causes no fill-in. A row may be eliminated after all velocities
-// in it, so that its pivot is its complete J M^-1 J^T. Of the candidates, the one with the fewest neighbours is first, and bodies far
-// from the ground come before near ones, so that a local loop stays local. Ties are broken by the shortest chain of dependencies:
-// independent chains are then processed side by side, and the processor need not wait for one result before it starts the next.
+// Return the order of elimination. A velocity becomes a candidate after the velocities of its descendants, so that M causes no fill-in. A row becomes
+// a candidate after all velocities in it, so that its pivot is its complete entry of J M^-1 J^T. The candidate with the fewest neighbours is
+// eliminated first. Bodies far from the ground precede near ones, so that a loop causes fill-in only within itself. Ties are broken by the shortest
+// chain of dependencies: independent chains then alternate, and the processor need not wait for one result before it starts the next.
 void EliminationPlan::order(const Tree& tree, const Constraint* constraint, int constraints, int rows,
                             const std::vector<std::vector<int>>& meets, bool with_mass,
                             const std::function<void()>& check_interrupt) {
@@ -85,7 +85,7 @@ void EliminationPlan::order(const Tree& tree, const Constraint* constraint, int 
   while (!ready.empty()) {
     if (check_interrupt) check_interrupt();
     const auto best = std::min_element(ready.begin(), ready.end(), [&](int a, int b) {
-      const bool row_a = a >= nv, row_b = b >= nv;  // a row is eliminated as soon as possible, after its velocities
+      const bool row_a = a >= nv, row_b = b >= nv;  // after the velocities of a row, the row is eliminated as soon as possible
       if (row_a != row_b) return row_a;
       if (neighbours[a].size() != neighbours[b].size()) return neighbours[a].size() < neighbours[b].size();
       if (chain[a] != chain[b]) return chain[a] < chain[b];
@@ -108,7 +108,7 @@ void EliminationPlan::order(const Tree& tree, const Constraint* constraint, int 
   }
 }
 
-// Fill-in of the pattern: the later unknowns of row k are added to the row of the first of them.
+// Compute the fill-in of the pattern: the later unknowns of row k are added to the row of the first of these unknowns.
 void EliminationPlan::fill(std::vector<std::vector<int>> later, const std::function<void()>& check_interrupt) {
   const int n = static_cast<int>(later.size());
   first_.push_back(0);

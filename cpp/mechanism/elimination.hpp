@@ -1,4 +1,4 @@
-// The order of elimination of a mechanism's unknowns, computed once: the entries of L D L^T and their indices.
+// The order in which a mechanism's unknowns are eliminated, computed once, and the indices of the entries of L D L^T.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@ namespace sarrus {
 class EliminationPlan {
  public:
   EliminationPlan() = default;
-  /// Plan for the first `constraints` constraints of the tree. with_mass: M also has off-diagonal entries.
-  /// Stops above `most` multiplications, or if `check_interrupt`, which is called repeatedly, throws.
+  /// Plan for the first `constraints` constraints of the tree. with_mass: M also has off-diagonal entries. Stops if the factorisation needs more than
+  /// `most` multiplications. `check_interrupt` is called repeatedly, and may throw an exception to stop.
   EliminationPlan(const Tree& tree, const Constraint* constraint, int constraints, int rows, bool with_mass, double most,
                   const std::function<void()>& check_interrupt);
 

@@ -5,7 +5,7 @@
 
 namespace sarrus {
 
-/// The description is wrong; the message names the part.
+/// The description is invalid; the message names the element.
 struct ModelError : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };

@@ -8,7 +8,7 @@
 namespace sarrus {
 namespace {
 
-/// Merge b, without its first entry, into the sorted a.
+/// Merge the sorted list b, except its first entry, into the sorted list a.
 void unite_rest(std::vector<int>& a, const std::vector<int>& b) {
   std::vector<int> both;
   both.reserve(a.size() + b.size());
@@ -16,7 +16,7 @@ void unite_rest(std::vector<int>& a, const std::vector<int>& b) {
   a.swap(both);
 }
 
-/// Order the constraints for little fill-in. Two constraints are neighbours if they touch the same substructure.
+/// Order the constraints for little fill-in. Two constraints are neighbours if they are attached to the same substructure.
 std::vector<int> order_of_little_fill(int constraints, const std::vector<std::vector<int>>& touching) {
   std::vector<Eigen::Triplet<char, int>> meets;
   for (const std::vector<int>& list : touching)
@@ -31,7 +31,7 @@ std::vector<int> order_of_little_fill(int constraints, const std::vector<std::ve
 
 }  // namespace
 
-/// Unknowns that are eliminated together: the velocities of a substructure, leaves first, or the rows of a constraint.
+/// A block of unknowns that are eliminated together: the velocities of a substructure, leaves first, or the rows of a constraint.
 struct FrontalPlan::Block {
   std::vector<int> unknown, later;  // later: blocks that they meet, sorted
 };
@@ -47,7 +47,7 @@ FrontalPlan::FrontalPlan(const Tree& tree, const Constraint* constraint, int con
   locate_entries(tree, constraint, constraints, check_interrupt);
 }
 
-/// Return the blocks in their order, with their later neighbours before fill-in.
+/// Return the blocks in their order, each with its later neighbours before fill-in.
 std::vector<FrontalPlan::Block> FrontalPlan::blocks(const Tree& tree, const Constraint* constraint, int constraints) const {
   std::vector<std::vector<int>> velocities(tree.links), touching(tree.links), touched(constraints);
   for (int k = tree.nv - 1; k >= 0; --k) velocities[tree.link[tree.column_link[k]].root].push_back(k);
@@ -81,7 +81,8 @@ std::vector<FrontalPlan::Block> FrontalPlan::blocks(const Tree& tree, const Cons
   return all;
 }
 
-// A block passes its later neighbours on to the first of them, its parent. If this adds few zeros, the parent continues the front of the block.
+// Merge blocks into fronts. The later neighbours of a block become neighbours of the first of them, its parent. If this adds few zeros, the parent
+// continues the front of the block.
 std::vector<FrontalPlan::Merged> FrontalPlan::merge(std::vector<Block>& block, const std::function<void()>& check_interrupt) {
   const auto count = [&](const std::vector<int>& blocks) {
     int sum = 0;
@@ -110,7 +111,7 @@ std::vector<FrontalPlan::Merged> FrontalPlan::merge(std::vector<Block>& block, c
   return all;
 }
 
-/// Return an order with children before parents; the child whose front the parent continues is the last child.
+/// Return an order with children before parents. The child whose front the parent continues is the last child.
 std::vector<int> FrontalPlan::postorder(std::vector<Merged>& all) {
   std::vector<int> order, stack;
   for (int b = static_cast<int>(all.size()) - 1; b >= 0; --b)
@@ -159,7 +160,7 @@ void FrontalPlan::build(std::vector<Block>& block, int unknowns, const std::func
   size_stack();
 }
 
-/// Determine the indices of each front's contribution within its parent's front.
+/// Determine the index in the parent's front of each entry of a front's contribution.
 void FrontalPlan::link_fronts(const std::function<void()>& check_interrupt) {
   for (Front& f : front_) {
     if (check_interrupt) check_interrupt();
@@ -172,7 +173,7 @@ void FrontalPlan::link_fronts(const std::function<void()>& check_interrupt) {
   }
 }
 
-/// Determine the largest total size of the contributions that are on the stack at once.
+/// Determine the largest total size of contributions that are on the stack at the same time.
 void FrontalPlan::size_stack() {
   std::vector<int> stacked;
   int on_stack = 0;

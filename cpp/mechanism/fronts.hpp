@@ -1,6 +1,6 @@
-// The order in which the unknowns of [M J^T; J -mu] of substructures are eliminated, front by front: the multifrontal method (Duff and
-// Reid, ACM TOMS 9, 1983). A front is the dense matrix of unknowns that are eliminated together, and of all their later neighbours. After
-// the elimination the remaining matrix is added to the front of the first of these neighbours. The order is computed once per mechanism.
+// Order in which the unknowns of [M J^T; J -mu] of substructures are eliminated by the multifrontal method (Duff and Reid, ACM TOMS 9, 1983). A front
+// is the dense matrix of unknowns that are eliminated together, and of all their later neighbours. After their elimination, the remaining matrix is
+// added to the front of the first later neighbour. The order is computed once per mechanism.
 #pragma once
 
 #include <functional>
@@ -10,13 +10,13 @@
 
 namespace sarrus {
 
-/// Owns the arrays of an Elimination by fronts.
+/// Plan of an elimination by fronts; owns the arrays of an Elimination.
 class FrontalPlan {
  public:
   FrontalPlan() = default;
-  /// Each body next to the ground carries a substructure, whose velocities are eliminated together. The
-  /// first `constraints` constraints of the tree are eliminated after all substructures that they touch, in
-  /// an order of little fill-in (Amestoy, Davis and Duff's). `check_interrupt`: as for EliminationPlan.
+  /// Each body next to the ground carries a substructure, whose velocities are eliminated together. Each of the first `constraints` constraints of
+  /// the tree is eliminated after all substructures that it is attached to. The order of constraints has little fill-in (approximate minimum degree:
+  /// Amestoy, Davis and Duff). `check_interrupt`: as for EliminationPlan.
   FrontalPlan(const Tree& tree, const Constraint* constraint, int constraints, const std::function<void()>& check_interrupt);
 
   Elimination view() const;
@@ -24,8 +24,8 @@ class FrontalPlan {
 
  private:
   struct Block;
-  /// Merged block: its parent, or -1; the number of unknowns that its front eliminates, and of their later
-  /// neighbours; the child whose front it continues, or -1; true if the parent continues its own front.
+  /// A block, perhaps merged from several. Members: its parent, or -1; the number of unknowns that its front eliminates; the number of their later
+  /// neighbours; the child whose front it continues, or -1; true if the parent continues its front.
   struct Merged {
     int parent = -1, pivots = 0, later = 0, heir_of = -1;
     bool inherited = false;

@@ -1,36 +1,40 @@
-// The constraints of a mechanism, besides its tree, in the form that the kernels read.
+// The constraints of a mechanism (in addition to its tree), in the form that the kernels read.
 #pragma once
 
 #include "../constraints/set.hpp"
 
 namespace sarrus {
 
-/// Target of a constraint that each call prescribes: the pose of the child's frame, or the coordinates of the joint between the bodies.
-/// A Constraint is rows between velocities: their indices among all rows, the bodies or coordinates that they relate, and their kind.
+/// Target of a constraint that each call prescribes: the pose of the child's frame, or the coordinates of the joint between the bodies. A Constraint
+/// is a set of rows between velocities: their indices among all rows, the bodies or coordinates that they relate, and their type.
 enum class Target : char { none, frame, coordinates };
 
 struct Constraint {
   int row, rows;
-  int entry;          // first entry of its block of J (rows x columns, by columns) within the blocks of all constraints
-  int columns;        // number of velocities in its rows
+  int entry;  // index of the first entry of its block of J (rows x columns, column-major) among the entries of all blocks
+  int columns;  // number of velocities in its rows
   const int* column;  // their indices
   AnyConstraint kind;
-  bool driven;        // depends on functions of time
+  bool driven;  // depends on functions of time
 
-  // between two bodies: a frame on the parent and one on the child (a joint's axis on z)
+  // between two bodies: one frame on the parent and one on the child (joints: with the axis on z)
   int parent, child = -1;  // -1: it is between coordinates
-  int body[2];             // parent and child, before fixed joints were welded
-  int child_columns;                 // number of leading columns that move the child; the rest move the parent
-  bool turns;              // true if a row depends on rotation
+  int body[2];  // bodies of parent and child in the description, before fixed joints were merged
+  // number of leading columns whose velocities move the child; the remaining ones move the parent
+  int child_columns;
+  bool turns;  // true if a row depends on rotation
   Transform<double> X_parent, X_child;
-  bool in_world = false;  // a ball joint's rows are along the world's axes, not the child's: fewer operations, in recordings
-  Mat3<double> R_described = Mat3<double>::Identity();  // rotation of the frames' axes to the axes of its wrench
-  std::vector<std::optional<Law>> carried;  // empty, or six laws (rx .. tz) of a gimbal that moves the frame on the parent
+  // true: a ball joint's rows are along the world's axes instead of the child's, which saves operations in recorded code
+  bool in_world = false;
+  // rotation from the frames' axes to the axes in which the wrench is reported
+  Mat3<double> R_described = Mat3<double>::Identity();
+  // empty, or six time functions (rx .. tz) of a gimbal that moves the frame on the parent
+  std::vector<std::optional<Law>> carried;
   Target target;
 
   // between coordinates
   const int* coordinate;  // of each column, in q
-  int values;  // index of its values, or of its target, among the values of the call
+  int values;  // index of its values, or of its target, among the values that each call supplies
 };
 
 /// True if all of its rows constrain positions.
@@ -42,16 +46,16 @@ inline bool holonomic(const Constraint& c) {
   });
 }
 
-/// Unknowns that are eliminated together, with their later neighbours: a dense matrix (fronts.hpp).
+/// A front: the dense matrix of unknowns that are eliminated together, and of their later neighbours (fronts.hpp).
 struct Front {
   int first, pivots;  // position of the first unknown in the elimination order
   int size;  // with the later ones
-  int slot;  // index of the first number of its rows of L, pivots x size
+  int slot;  // index in L of the first entry of its rows (pivots x size)
   int later;  // place of the later ones in Elimination::later
-  int into;  // index in Elimination::into of their positions within the parent
-  int parent;  // the front of its first later neighbour; -1 if it has no such neighbour
+  int into;  // index in Elimination::into of the positions of its later neighbours within the parent front
+  int parent;  // the parent: the front in which its first later neighbour is eliminated; -1 if it has no later neighbour
   int children;  // number of fronts with contributions to it
-  int mass, jacobian;  // first of its entries of M and of J; they end where the next front's begin
+  int mass, jacobian;  // index of the first of its entries of M and of J; they end where those of the next front begin
 };
 
 /// Elimination order of the unknowns of [M J^T; J -mu], and the index of every entry of L D L^T. Computed once per mechanism.
@@ -59,25 +63,27 @@ struct Front {
 /// Row k of the factor stores its diagonal, then the entries of its later neighbours, in the order of elimination.
 struct Elimination {
   int unknowns, slots;
-  const int* unknown;  // the k-th unknown to be eliminated: a velocity, or nv + a row
+  const int* unknown;  // the k-th unknown to be eliminated: velocity k < nv, or nv + a row index
   const int* place;  // its inverse
   const int* first;  // unknowns + 1: start of row k
-  const int* column;  // slots: position of a later neighbour in the elimination order
-  const int* before;  // unknowns + 1: where the earlier neighbours of unknown k start in the next two arrays
+  const int* column;  // for each slot: position of the later neighbour in the elimination order
+  const int* before;  // (unknowns + 1) index in the next two arrays at which the earlier neighbours of unknown k begin
   const int* before_row;  // these earlier neighbours
-  const int* before_slot;  // slot of unknown k in the row of each
-  const int* run;  // for unknown k and each later neighbour a: the slot in row a from which the entries for a and the later
-  // neighbours of k after a are contiguous; if they are not, -1 - the index of their slots in `target`
+  const int* before_slot;  // slot of unknown k in the row of each earlier neighbour
+  // for unknown k and each later neighbour a: slot of entry (a, a), if the entries of row a for the later neighbours of k are contiguous from this
+  // slot on; otherwise -1 - the index in `target` at which their slots are listed
+  const int* run;
   const int* target;
-  const int* mass_slot;  // slots of entries (i, j) of M, i = 0 .. nv - 1 and j on the path from i to the ground; -1: not stored
+  // slots of the entries (i, j) of M for i = 0 .. nv - 1 and all j on the path from i to the ground; -1: not stored
+  const int* mass_slot;
   const int* jacobian_slot;  // slots of the entries of J, block by block
 
-  // With fronts only these of the above are used: unknowns, slots, unknown, place, and the slots of entries, which are relative to a front.
+  // With fronts, only some of these members are used: unknowns, slots, unknown, place, and the slots of entries, which are then relative to a front.
   int fronts;  // 0: not by fronts
   const Front* front;
   const int *later, *into;
   const int *mass_entry, *jacobian_entry;  // entries of M and of J that belong to each front
-  int stack;  // largest number of entries of contributions that wait for later fronts
+  int stack;  // largest number of entries of contributions on the stack, which wait for later fronts
   int widest, largest;  // largest size of a front, and largest number of later neighbours of a front
 };
 
@@ -86,17 +92,17 @@ struct Substructures;  // tree.hpp
 struct Loops {
   int constraints, rows, entries, pfaffian_values;
   int motor_constraints, motor_rows,
-      motor_entries;  // after the constraints: velocities of loop joints with a motor or armature
-  int rotor_rows;  // number of such rows in `dynamics`: motor_rows, or 0 if none has armature
-  const double *driven, *rotor;  // of each such row: 1 if a motor drives it, else 0; the square root of its armature
+      motor_entries;  // number of rows after the constraints: velocities of loop joints with a motor or armature
+  int rotor_rows;  // number of these rows in `dynamics`: motor_rows, or 0 if no loop joint has armature
+  const double *driven, *rotor;  // for each of these rows: 1 if a motor drives it, else 0; the square root of its armature
   const double* motor_unit;  // as Tree::unit
   const Constraint* constraint;
-  const Constraint* motion;  // the velocities of every loop joint; each motion has its own rows and entries
+  const Constraint* motion;  // motions (velocities) of all loop joints; each motion has its own rows and entries
   int actuators;
-  const int* actuator;  // unknown of each effort: a velocity, or nv + a row
-  const int* mass_first;  // nv + 1: where the entries of row i of M start
+  const int* actuator;  // unknown of each effort: velocity k < nv, or nv + a row index
+  const int* mass_first;  // (nv + 1) index at which the entries of row i of M begin
   Elimination dynamics;  // with the mass matrix and the rotors
-  Elimination statics;  // with a diagonal matrix in place of the mass matrix
+  Elimination statics;  // elimination for equations with a diagonal matrix instead of the mass matrix
   const Substructures* substructures = nullptr;  // if not null, used instead of both
 };
 

@@ -27,7 +27,7 @@ struct Groups {
   std::vector<int> up;
 };
 
-/// Bodies and joints: the ends of each joint, and the joints at each body, the ground first.
+/// Graph of bodies and joints: the two bodies of each joint, and the joints at each body (the ground is body 0).
 struct Graph {
   std::vector<int> parent, child;
   std::vector<std::vector<int>> at;
@@ -53,14 +53,15 @@ Graph graph_of(const Description& d) {
   return g;
 }
 
-/// For each body: the joint that carries it (-1: none), and the bodies that it carries, the ground first; and the number of motors in the tree.
+/// Spanning tree. For each body: its joint towards the ground (-1: none), and the bodies whose joint leads to it; and the number of motors in the
+/// tree.
 struct SpanningTree {
   std::vector<int> carrier;
   std::vector<std::vector<int>> children;
   int actuated = 0;
 };
-/// Spanning tree of least depth, breadth first from the ground. `tied` joints must be in the tree: bodies
-/// that they connect form a group. The search enters a group once, and then follows its tied joints.
+/// Spanning tree of least depth, breadth first from the ground. `tied` joints must be in the tree. Bodies connected by them form a group: the search
+/// enters the group by one joint, and then follows the tied joints.
 SpanningTree grow(const Description& d, Graph& g, Groups& group, const std::vector<char>& tied) {
   SpanningTree tree{std::vector<int>(d.bodies.size(), -1), std::vector<std::vector<int>>(d.bodies.size() + 1)};
   std::vector<char> entered(d.bodies.size() + 1, 0);
@@ -130,8 +131,8 @@ void Mechanism::point() {
   loops.mass_first = mass_first_.data();
 }
 
-// The spanning tree: least depth, actuated joints in it where possible, then in the order of the description; the caller's hints
-// take precedence. The remaining joints are loop joints.
+// Choose the spanning tree: of least depth, with actuated joints if possible; ties are broken by the order of the description. The caller's hints
+// take precedence. The remaining joints become loop joints.
 void Mechanism::span(const Description& d) {
   Graph graph = graph_of(d);
   Groups kept(d.bodies.size());
@@ -143,7 +144,7 @@ void Mechanism::span(const Description& d) {
                        "' cannot be in the tree: other joints that must be in the tree already close the loop");
   }
   SpanningTree best = grow(d, graph, kept, tied);
-  // the tree of least depth may leave out an actuated joint: then also tie the actuated joints that close no loop among themselves
+  // the tree of least depth may exclude an actuated joint; in this event, also require those actuated joints that form no loop among themselves
   for (std::size_t i = 0; i < d.joints.size(); ++i)
     if (d.joints[i].actuated && !tied[i] && !d.joints[i].close_loop && kept.join(graph.parent[i], graph.child[i])) tied[i] = 1;
   if (SpanningTree other = grow(d, graph, kept, tied); other.actuated > best.actuated) best = std::move(other);
@@ -189,7 +190,7 @@ void Mechanism::lay_out(const Description& d) {
   ground_link.parent = -1, ground_link.joint = JointKind::fixed, ground_link.X_tree = identity;
   links_.push_back(ground_link);
   bodies_.push_back({-1, -1, 0, identity, identity, Inertia<double>::zero(), false, 0, identity});
-  std::vector<int> number(d.bodies.size() + 1, 0);  // of the ground and of each described body
+  std::vector<int> number(d.bodies.size() + 1, 0);  // links of the ground and of each body of the description
   for (std::size_t n = 1; n < order_.size(); ++n) {
     const int index = carrier_[order_[n]];
     PlacedJoint& placed = joints_[index];
@@ -290,7 +291,8 @@ void Mechanism::attach_springs(const Description& d) {
   tree_.springs = static_cast<int>(springs_.size());
 }
 
-/// Return the reason why the mechanism does not float: the joints or constraints, besides one joint of six velocities, that tie it to the ground.
+/// Return the reason why the mechanism does not float: the joints or constraints, other than one joint of six velocities, that connect it to the
+/// ground.
 std::string Mechanism::describe_tie(const Description& d) const {
   std::vector<std::string> roots;
   for (std::size_t i = 1; i < links_.size(); ++i)

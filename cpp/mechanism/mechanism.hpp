@@ -1,7 +1,7 @@
-// A mechanism as a user describes it (a graph of bodies and joints), and as the kernels read it (a tree with its constants).
-// A Mechanism does not change once it is built and may be used by any number of threads. Its structure does not depend on
-// parameters: it is computed first, and shared by copies with different parameters. Then the parameters are converted
-// (bake.cpp).
+// A mechanism in two forms: as the user describes it (a graph of bodies and joints), and as the kernels
+// read it (a tree with its constants). A Mechanism does not change after construction, and any number
+// of threads may use it. Its structure does not depend on parameters: it is computed first, and shared
+// by copies with different parameters. Then the parameters are converted (bake.cpp).
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace sarrus {
 
 struct BodyDescription {
   std::string name;
-  Inertia<double> inertia;  // about the body frame's origin, in its axes
+  Inertia<double> inertia;  // inertia about the origin of the body's frame, in its axes
 };
 
 /// One number per velocity of a joint, stored inline so that descriptions are copied in microseconds.
@@ -67,10 +67,11 @@ struct JointDescription {
   PerVelocity armature, damping, friction, stiffness, rest;
   int nq, nv;
   bool keep_in_tree, close_loop;  // hints
-  std::vector<std::optional<Law>> laws;  // empty, or six laws (rx .. tz) of a gimbal that moves the joint's frame on the parent
+  // empty, or six time functions (rx .. tz) of a gimbal that moves the joint's frame on the parent
+  std::vector<std::optional<Law>> laws;
 };
 
-/// A constraint other than a joint, between two bodies or between coordinates, by its kind.
+/// A constraint other than a joint, of any type: between two bodies, or between coordinates.
 struct ConstraintDescription {
   struct Coordinate {
     std::string joint;
@@ -79,9 +80,9 @@ struct ConstraintDescription {
   std::string name;
   AnyConstraint kind;
   std::string parent, child;
-  Transform<double> at_parent, at_child;  // the names of its frames; its wrench is in the child's axes
+  Transform<double> at_parent, at_child;  // the names of its two frames; its wrench is reported in the child's axes
   std::vector<Coordinate> coordinates;
-  /// Target of a frame: each call prescribes a point or a pose of the child, as a joint of this type from the ground.
+  /// Target of a frame: each call prescribes a point or a pose of the frame's body, in the form of a joint of this type from the ground.
   Target target = Target::none;
   std::string joint;  // target of a loop joint: each call prescribes its coordinates
 };
@@ -105,8 +106,9 @@ struct Description {
   std::vector<FrameDescription> frames;
   std::vector<ConstraintDescription> constraints;
   std::vector<SpringDescription> springs;
-  double length = 0.0;  // displacement that is equivalent to one radian [m]; 0: the mean size of the bodies
-  int substructures = automatic;  // largest number of bodies per substructure; 0: no cuts; automatic: the number of least cost
+  double length = 0.0;  // displacement that is comparable to a rotation of one radian [m]; 0: the mean size of the bodies
+  // largest number of bodies per substructure; 0: the mechanism is not cut; automatic: the number of least cost
+  int substructures = automatic;
   static constexpr int automatic = -1;
   std::function<void()> check_interrupt;  // called repeatedly while a large mechanism is built; an exception aborts the build
 };
@@ -117,11 +119,11 @@ class Mechanism {
  public:
   /// Throws ModelError.
   explicit Mechanism(Description description);
-  /// Copy with different parameters. Everything else is shared with the original, so the cost is that of converting parameters.
-  /// ModelError if the structure differs: other items than parameters, other decisions about cuts, or other loop joints with armature.
+  /// Copy with different parameters. Everything else is shared with the original, so the only cost is the conversion of parameters. Raises ModelError
+  /// if the structure differs: in items that are not parameters, in decisions about cuts, or in which loop joints have armature.
   Mechanism(const Mechanism& other, Description changed);
-  /// Mechanism with variants: row i of a batch is variant variant_indices[i]. Functions
-  /// that support variants read these; the others return the results of `other`.
+  /// Mechanism with variants: row i of a batch belongs to the variant variant_indices[i]. Functions that do not support variants use the parameters
+  /// of `other`.
   Mechanism(const Mechanism& other, std::shared_ptr<const Variants> variants, std::vector<std::int64_t> variant_indices)
       : Mechanism(other, other.description_) {
     variants_ = std::move(variants), variant_indices_ = std::move(variant_indices);
@@ -134,8 +136,8 @@ class Mechanism {
   const Description& description() const { return description_; }
 
   using PlacedFrame = sarrus::PlacedFrame;
-  /// Find a frame: of the description, of a body by its name, or NAME.parent and NAME.child, the places of joint NAME in its bodies. Names of frames and
-  /// bodies have precedence. Null: there is none.
+  /// Find a frame by name: a frame of the description, a body's frame, or NAME.parent and NAME.child, the frames of joint NAME on its bodies. Names
+  /// of frames and bodies have precedence. Null: there is no such frame.
   const PlacedFrame* find_frame(const std::string& name) const {
     const auto at = frame_of_->find(name);
     return at == frame_of_->end() ? nullptr : &frames_[at->second];
@@ -148,21 +150,23 @@ class Mechanism {
   struct PlacedJoint {
     int iq, iv, nq, nv;
     bool closes_a_loop, reversed;
-    int body;  // body that it carries; -1 for a loop joint
-    int constraint;  // its constraint if it is a loop joint; else -1
+    int body;  // the joint's successor; -1 for a loop joint
+    int constraint;  // index of its constraint if it is a loop joint; else -1
     int ends[2];  // its parent and its child, bodies
   };
   const std::vector<PlacedJoint>& joints() const { return joints_; }  // in the order of the description
   const std::vector<int>& quaternions() const { return quaternions_; }  // start of each in q
-  /// The described loop joints, then the described constraints, numbered together: constraint i is number i.
+  /// The loop joints, then the other constraints of the description, numbered together: item i is the number of constraint i.
   const std::vector<int>& constraints() const { return described_constraints_; }
   const std::string& constraint_name(int i) const { return constraint_names_[i]; }
-  const std::vector<int>& actuators() const { return actuators_; }  // unknown of each effort: a velocity, or nv + a row
-  /// Multiplications of one factorisation in joint coordinates (0: above twice the other), and by substructures (0: no cut is possible).
+  // unknown of each effort: velocity k < nv, or nv + a row index
+  const std::vector<int>& actuators() const { return actuators_; }
+  /// Number of multiplications of one factorisation in joint coordinates (0: more than twice as many as by substructures), and by substructures (0:
+  /// no cut is possible).
   double operations_of_joints() const { return dynamics_ && dynamics_->complete() ? dynamics_->operations() : 0.0; }
   double operations_of_substructures() const { return operations_of_substructures_; }
   double mass() const { return mass_; }
-  const std::vector<std::string>& massless() const { return massless_; }  // joints along which their subtree has no inertia
+  const std::vector<std::string>& massless() const { return massless_; }  // joints whose subtree has no inertia along them
   const std::vector<std::string>& idle() const { return idle_; }  // those of them that no loop constrains
   const std::string& tie() const { return tie_; }  // the reason why the mechanism does not float; empty if it floats
 
@@ -223,11 +227,12 @@ class Mechanism {
   std::vector<char> lacks_inertia_;
   std::string tie_;
   std::shared_ptr<const std::unordered_map<std::string, int>> frame_of_;
-  std::vector<PlacedFrame> frames_;  // the ground, the described bodies, the described frames, then:
-  std::vector<std::pair<int, int>> joint_frames_;  // a joint, and its end (0: parent, 1: child)
+  std::vector<PlacedFrame> frames_;  // the ground, then the bodies and frames of the description; the joints' frames follow:
+  std::vector<std::pair<int, int>> joint_frames_;  // for each of these, the joint and its end (0: parent, 1: child)
   double mass_ = 0.0, operations_of_substructures_ = 0.0;
   ConstraintList constraints_;
-  std::vector<int> source_;  // of each constraint: the joint that it is made of, or -1 - the described constraint
+  // for each constraint: the joint from which it was made, or -1 - the index of the described constraint
+  std::vector<int> source_;
   std::vector<Constraint> motions_;
   std::vector<double> driven_, rotor_;
   std::vector<int> described_constraints_, actuators_, mass_first_, chain_;

@@ -1,12 +1,12 @@
-// Reproducible pseudo-random numbers, for directions that are generic for any mechanism.
+// Reproducible pseudo-random numbers, for directions that have no special relation to any mechanism.
 #pragma once
 
 #include <cstdint>
 
 namespace sarrus {
 
-/// Pseudo-random number k, from -1 to 1. Rows of such numbers are independent. Multiples of the golden ratio, which fill an
-/// interval more evenly, are not: a matrix of ten such columns has a rank of nine. (Steele, Lea and Flood's SplitMix.)
+/// Pseudo-random number k, from -1 to 1. Rows of these numbers are linearly independent. (Multiples of the golden ratio fill an interval more evenly,
+/// but their rows are dependent: a matrix of ten such columns has rank nine.) (Steele, Lea and Flood's SplitMix.)
 inline double scattered_anew(int k) {
   std::uint64_t z = 0x9E3779B97F4A7C15u * static_cast<std::uint64_t>(k + 1);
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u, z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;

@@ -8,7 +8,7 @@
 namespace sarrus {
 namespace {
 
-/// True if a body has inertia about its frame in the directions in which the joint moves it (`which`: components of [angular; linear] as bits).
+/// True if a body has inertia about its frame in the directions in which the joint moves it. `which`: these components of [angular; linear], as bits.
 bool has_inertia(const Link& b, int components) {
   const Sym3<double>& I = b.inertia.I;
   const double m = b.inertia.m, size = I.xx + I.yy + I.zz;
@@ -35,7 +35,7 @@ bool has_armature(const Tree& tree, int link) {
   return std::any_of(p, p + tree.link[link].nv, [](const PassiveTerms& t) { return t.armature != 0.0; });
 }
 
-/// Return the compliance of a row: infinite for the free row of a joint that turns freely about one axis and has armature about another.
+/// Return the compliance of a row. It is infinite for the free row of a joint that rotates freely about one axis and has armature about another.
 double compliance_of(double armature) { return 1.0 / std::max(armature, 1e-30); }
 
 }  // namespace
@@ -50,7 +50,7 @@ SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int links, cons
   view_.first_motion = constraints_.size();
   view_.compliant_row = loops.rows;
   add_motions(tree, motion, true);
-  // loop joints may have armature along their motion, too
+  // a loop joint may have armature along its motion, which adds rows
   for (int i = 0, row = 0; original.rotor_rows > 0 && i < original.motor_constraints;
        row += original.constraint[original.constraints + i++].rows) {
     const int rows = original.constraint[original.constraints + i].rows;
@@ -105,7 +105,7 @@ void SubstructuredMechanism::repeat(const Tree& tree, int constraint) {
   add(std::move(c), constraint);
 }
 
-/// Add the tree's constraints, then the joints at the cuts; return the motions of these joints.
+/// Add the tree's constraints, then the rows of the joints at the cuts; return the motions of these joints.
 std::vector<Constraint> SubstructuredMechanism::join_cuts(const Tree& tree, const std::vector<char>& is_cut,
                                                           const std::function<void()>& check_interrupt) {
   for (int i = 0; i < tree.loops.constraints; ++i) {
@@ -216,7 +216,7 @@ std::vector<char> may_float(const Tree& tree) {
   return can;
 }
 
-/// Return the links whose joint is cut: a substructure grows from the ground outwards until it is full.
+/// Return the links whose joint is cut: links are added to a substructure, from the ground outwards, until it has the largest number.
 std::vector<char> SubstructuredMechanism::cut(const Tree& tree, int links) const {
   const std::vector<char> can = may_float(tree);
   std::vector<char> is_cut(tree.links, 0);

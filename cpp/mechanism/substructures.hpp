@@ -1,7 +1,7 @@
-// The mechanism cut into substructures. In joint coordinates the mass matrix of a long chain is dense, and so
-// are the rows of a loop around many joints. If it is cut at some joints of the tree, each substructure floats
-// with six velocities of its own, and the cut joints become rows like loop joints. M then has one block per
-// substructure, and the cost of a factorisation follows the graph (loops/substructures.hpp has the equation).
+// The mechanism cut into substructures. In joint coordinates the mass matrix of a long chain is dense, and so are the rows of a loop around many
+// joints. If the chain is cut at some joints of the tree, each substructure becomes a floating base with six velocities, and the cut joints become
+// constraint rows, like loop joints. M then has one block per substructure, and the cost of a factorisation depends on the connections between
+// substructures (equation: loops/substructures.hpp).
 #pragma once
 
 #include <memory>
@@ -15,16 +15,16 @@ namespace sarrus {
 /// Owner of Loops::substructures.
 class SubstructuredMechanism {
  public:
-  /// Cut into substructures of at most `links` links. A joint may be cut if its rows are plain components
-  /// and no relation between coordinates uses it. The body beyond it must have inertia in every direction
-  /// or, like a thin rod on a pin, in those that its joint leaves free. The joint constrains the other
-  /// directions, so M together with the rows is regular. `check_interrupt`: as for EliminationPlan.
+  /// Cut into substructures of at most `links` links. A joint may be cut if its rows are plain components and
+  /// no relation between coordinates uses it. The body beyond it must have inertia in every direction, or at
+  /// least in the directions that its joint leaves free, like a thin rod on a pin. The joint constrains the
+  /// other directions, so that M together with the rows is regular. `check_interrupt`: as for EliminationPlan.
   SubstructuredMechanism(const Tree& tree, int links, const std::function<void()>& check_interrupt);
   /// Make the same cuts as `other`, with the parameters of this tree.
   SubstructuredMechanism(const SubstructuredMechanism& other, const Tree& tree);
   SubstructuredMechanism& operator=(const SubstructuredMechanism&) = delete;
 
-  /// Copy the parameters of the tree from which this object was made, or of a copy of that tree.
+  /// Copy the parameters of a tree: the one from which this object was made, or a copy of it.
   void take_numbers(const Tree& tree) {
     bake(tree);
     view_.tree = tree_;
@@ -50,8 +50,8 @@ class SubstructuredMechanism {
   std::vector<PassiveTerms> passive_terms_;
   std::vector<int> column_link_, column_parent_, column_depth_, mass_first_, from_, velocity_;
   std::vector<int> carried_;  // the bodies at the cuts
-  std::vector<int> source_;  // of each constraint: index of the tree's constraint, or -1 - the body that the cut joint carries
-  std::vector<int> compliant_;  // armature of each compliant row: of a velocity, or -1 - a rotor
+  std::vector<int> source_;  // for each constraint: index of the tree's constraint, or -1 - the body whose joint is cut
+  std::vector<int> compliant_;  // armature of each compliant row: index of the velocity, or -1 - the index of a rotor
   std::vector<double> compliance_, lacking_, unit_, per_unit_square_;
   std::vector<char> lacks_inertia_;
   ConstraintList constraints_;
@@ -61,13 +61,13 @@ class SubstructuredMechanism {
   Substructures view_{};
 };
 
-/// Flag for each link that its joint may be cut: the body has the inertia to float, and no relation uses the joint's coordinates.
+/// For each link, true if its joint may be cut: the body has enough inertia to float, and no relation uses the joint's coordinates.
 std::vector<char> may_float(const Tree& tree);
-/// True if a link has inertia in the directions that its joint leaves free; if
-/// some links have none, every floating link needs inertia in all directions.
+/// True if a link has inertia in the directions that its joint leaves free. If some links have none, every floating link must have inertia in all
+/// directions.
 bool has_inertia_where_free(const Link& b);
 
-/// Cut a tree into substructures of at most `links` links, or (0) at the least cost; null if no cut is possible.
+/// Cut a tree into substructures of at most `links` links; 0: the number of least cost. Null if no cut is possible.
 std::unique_ptr<SubstructuredMechanism> substructured(const Tree& tree, int links, const std::function<void()>& check_interrupt);
 
 }  // namespace sarrus

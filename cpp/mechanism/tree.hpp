@@ -1,6 +1,6 @@
-// Form of a mechanism that the kernels read: plain constants in plain arrays, because they are
-// passed from one shared library to another. Links are rigid groups: described bodies with those
-// that fixed joints weld to them. Link 0 and body 0 are the ground; a parent has a smaller number.
+// A mechanism in the form that the kernels read: plain constants in plain arrays, because they are passed between shared libraries. A link is a rigid
+// group: a body together with the bodies that fixed joints weld to it. Link 0 and body 0 are the ground; the index of a parent is less than that of
+// its children.
 #pragma once
 
 #include "../spatial/numbers.hpp"
@@ -8,48 +8,49 @@
 
 namespace sarrus {
 
-/// Rigid group of bodies, and the joint that carries it. Its frame is the joint's successor frame, with the joint's axis on z.
+/// Rigid group of bodies, and its joint towards the ground. The frame of the link is the joint's successor frame, with the joint's axis on z.
 struct Link {
   int parent;
   JointKind joint;  // as the tree passes it
-  JointKind described;  // the joint's type in the description; it differs if the tree traverses the joint backwards
-  int nv, iq, iv;  // the joint's coordinates and velocities within q and v
+  JointKind described;  // the joint's type in the description; `joint` differs from it if the tree contains the joint in reverse
+  int nv, iq, iv;  // indices of the joint's first coordinate in q and first velocity in v, and their numbers
   int iangle;  // its first angle within Tree::angle
-  int end;  // its subtree is the links [this, end): numbered depth first
-  int root;  // the link next to the ground on the path to the ground
+  int end;  // its subtree consists of the links [this, end), because links are numbered depth first
+  int root;  // the link next to the ground on the path from this link to the ground
   Transform<double> X_tree;  // the joint's predecessor frame in the parent link
-  Mat3<double> R_joint;  // rotation from this frame's axes (joint axis turned onto z) to those of the description
+  Mat3<double> R_joint;  // rotation from this frame's axes (joint axis rotated onto z) to those of the description
   Inertia<double> inertia;
   Sym3<double> euler;  // Euler tensor about the frame's origin (3.29)
   JointConstants constants;
 };
 
-/// Passive forces along one velocity coordinate (4.25, 4.26).
+/// Passive forces along one velocity (4.25, 4.26).
 struct PassiveTerms {
   double armature, damping, friction, stiffness, rest;
-  int iq;  // the coordinate that a spring acts on, or -1: a ball joint's spring acts on the logarithm of its quaternion
+  int iq;  // coordinate along which a spring acts, or -1: a ball joint's spring acts along the logarithm of its quaternion
 
   bool has_forces() const { return damping != 0.0 || friction != 0.0 || stiffness != 0.0; }
 };
 
-/// A body as described, before fixed joints were welded: parameters and reactions belong to it.
+/// A body of the description, before fixed joints were merged. Parameters and reactions belong to it.
 struct Body {
   int parent;  // body
   int described;  // its place among the described bodies
   int link;  // the link that it is welded to
   Transform<double> X;  // its own frame in that link's
-  Transform<double> X_joint;  // the frame of the joint that carries it, in that link's frame
+  Transform<double> X_joint;  // frame of the joint towards the ground, in the link's frame
   Inertia<double> inertia;  // in its own frame
-  bool reversed;  // true if the description has the body as that joint's parent, and its predecessor as the child
+  // true if the tree contains that joint in reverse: in the description this body is the parent, and the predecessor the child
+  bool reversed;
   int child_link;
   Transform<double> X_before;  // the joint's frame on the other body, in that body's link
 
   const Transform<double>& X_child() const {
     return reversed ? X_before : X_joint;
-  }  // on the joint's child, in that child's link
+  }  // frame on the joint's child, in that child's link
 };
 
-/// A frame in a link; `body` is the described body that it belongs to.
+/// A frame in a link; `body` is the body of the description to which it belongs.
 struct PlacedFrame {
   int link, body;
   Transform<double> X;
@@ -62,10 +63,10 @@ struct PointSpring {
   double stiffness, rest_length, damping;
 };
 
-/// A loop joint as a motion between two bodies, with the forces along it. Its rows are a Constraint.
+/// A loop joint as a motion between two bodies, with the forces along it. Its constraint rows are a Constraint.
 struct LoopMotion {
   JointKind joint;
-  int nv, nq, iq, iv;  // iq, iv: its first index among the coordinates and velocities of all loop joints
+  int nv, nq, iq, iv;  // iq, iv: index of its first coordinate and velocity among those of all loop joints
   JointConstants constants;
   int constraint;
   int link[2], body[2];  // parent, child
@@ -81,16 +82,16 @@ struct Tree {
   const PassiveTerms* passive;  // nv of them
   const int* angle;  // which q is the i-th angle
   const int* column_link;  // which link moves velocity i
-  const int* column_parent;  // the velocity before i on the path to the ground, or -1
+  const int* column_parent;  // for velocity i, the preceding velocity on the path to the ground, or -1
   const int* column_depth;  // number of velocities on that path
-  const int* mass_parent;  // as column_parent; if armature of loop joints couples all velocities, one chain of all
-  const double*
-      unit;  // nv: the velocity that is equivalent to 1 rad/s: 1 for rotations, the mechanism's characteristic length for translations
+  const int* mass_parent;  // as column_parent; but if armature of loop joints couples all velocities, they form a single chain
+  // (nv) the velocity that is comparable to 1 rad/s: 1 for rotations, the mechanism's characteristic length for translations
+  const double* unit;
   const double* per_unit_square;  // 1 / unit^2
   const char*
-      lacks_inertia;  // nv, or null: 1 if a velocity's own body has next to no inertia along its joint, so that M may be singular
+      lacks_inertia;  // (nv, or null) 1 if a velocity's own body has almost no inertia along its joint, so that M may be singular
   double length, mass;  // the mechanism's own
-  double light;  // bodies of at most this mass count as massless
+  double light;  // bodies with at most this mass are treated as massless
   const Body* body;
   const PlacedFrame* frame;
   int springs;
@@ -100,11 +101,11 @@ struct Tree {
   Vec3<double> gravity;
   bool has_armature, has_joint_forces;
   bool ties_links;  // true if springs or loop joints act between bodies
-  bool floats;  // true if only link 1 is next to the ground, with six velocities that no constraint contains
+  bool floats;  // true if link 1 is the only link next to the ground, and has six velocities that occur in no constraint
   Loops loops;
   std::intptr_t lanes = 0;  // NumbersOf::shift, if lanes have their own numbers
 
-  /// Access to numbers of this tree and of its arrays, which must not move.
+  /// Access to the parameters of this tree and of its arrays; these must not move in memory.
   template <class T> SARRUS_INLINE NumbersOf<T> numbers() const {
     if constexpr (has_own_numbers<T>)
       return {lanes};
@@ -113,17 +114,18 @@ struct Tree {
   }
 };
 
-/// The same bodies; joints at the cuts are replaced by floating bodies: substructures.hpp. The constraints are those of the tree in
-/// their order, then the cut joints, then the motions of cut joints with armature. Other motions of cut joints follow, like motors.
+/// The same bodies; joints at the cuts are replaced by floating bodies: substructures.hpp. The constraints are those of the tree in their order, then
+/// the cut joints, then the motions of cut joints with armature. Other motions of cut joints follow, in the same form as those of motors.
 struct Substructures {
   Tree tree;
-  const int* from;  // index in the tree of each of its velocities; -1: velocity of a floating body
-  const int* velocity;  // inverse: index of each velocity of the tree; -1 - r: row r
+  const int* from;  // for each of its velocities, the index in the tree; -1: velocity of a floating body
+  const int* velocity;  // the inverse: for each velocity of the tree, its index here; -1 - r: row r
   int substructures, cuts;  // number of these
   int first_motion;  // the first constraint that is a motion
-  int compliant_row;  // rows from here to loops.rows are compliant, by an armature:
+  int compliant_row;  // the rows from this one to loops.rows are compliant, because of an armature:
   const double* compliance;  // so much
-  const double* lacking;  // a large inertia for floating bodies without inertia about some axis, which joints constrain; else 0
+  // a large inertia for floating bodies that have no inertia about some axis, a direction that joints constrain; else 0
+  const double* lacking;
 };
 
 }  // namespace sarrus

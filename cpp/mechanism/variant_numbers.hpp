@@ -1,5 +1,5 @@
-// Variants for the kernels: one block of memory with the tree and all arrays that it points to, and for each variant the numbers in which it
-// differs from the first.
+// Variants in the form that the kernels read: one block of memory contains the tree and all arrays to which it points. For each variant, only those
+// numbers are stored that differ from the first variant in at least one variant.
 #pragma once
 
 #include <cstddef>
@@ -10,18 +10,20 @@ namespace sarrus {
 
 struct VariantNumbers {
   struct Pointer {
-    std::size_t at, to;  // offset of the pointer in the block, and of its target
+    std::size_t at, to;  // offsets in the block of a pointer, and of the array to which it points
   };
   const char* block;
-  std::size_t bytes;  // numbers are doubles at multiples of eight bytes
+  std::size_t bytes;  // the numbers are doubles, aligned to eight bytes
   int pointers, numbers, differing, recursive;
   const Pointer* pointer;
   const std::size_t* number;  // place of each
-  const std::size_t* differs;  // offsets of the numbers that differ; dynamics and loops need only the first `recursive` ones
-  const double* values;  // ordered by group of variants, then number, then variant
-  std::size_t frames, pieces;  // offsets of the frames and of the substructures; pieces: 0 if the mechanism is not cut
+  const std::size_t* differs;  // offsets of the numbers that differ; dynamics and loops read only the first `recursive` ones
+  const double* values;  // values, ordered by group of variants, then number, then variant
+  // offsets of the frames and of the substructures; pieces: 0 if the mechanism is not cut into substructures
+  std::size_t frames, pieces;
 
-  static constexpr std::int64_t group = 8;  // number of variants whose values are side by side, on one cache line
+  // number of variants in a group; their values of one number are contiguous, on one cache line
+  static constexpr std::int64_t group = 8;
   static constexpr std::size_t line = 64;  // of a cache
   static std::size_t lines(std::size_t bytes) { return (bytes + line - 1) / line * line; }
 
@@ -32,7 +34,8 @@ struct VariantNumbers {
       std::memcpy(to + pointer[i].at, &place, sizeof place);
     }
   }
-  /// Address of differing number k of this variant. The values of the next variants of its group follow; number k + 1 is `group` further on.
+  /// Address of the value of differing number k in a variant. The values of the other variants of its group are next to it; number k + 1 is `group`
+  /// values later.
   const double* value(std::int64_t variant, int k) const {
     return values + (variant / group * differing + k) * group + variant % group;
   }

@@ -8,7 +8,7 @@
 
 namespace sarrus {
 namespace {
-/// Return for each joint: true if it is helical with nonzero pitch, because its pose then determines the number of turns.
+/// Return, for each joint, true if it is helical with nonzero pitch. The pose of such a joint determines its number of revolutions.
 std::vector<char> advancing(const Description& d) {
   std::vector<char> all;
   for (const JointDescription& j : d.joints)
@@ -63,7 +63,7 @@ void Variants::keep_pointer(const void* at, const void* to) {
   if (const std::size_t place = place_of(to); place < bytes_) pointers_.push_back({place_of(at), place});
 }
 
-/// Record the pointers of a tree to copied arrays.
+/// Record the pointers of a tree that refer to copied arrays.
 void Variants::point(Tree& t) {
   keep_pointer(&t.link, t.link), keep_pointer(&t.passive, t.passive), keep_pointer(&t.unit, t.unit);
   keep_pointer(&t.per_unit_square, t.per_unit_square), keep_pointer(&t.body, t.body), keep_pointer(&t.frame, t.frame);
@@ -193,7 +193,7 @@ double Variants::number_of(std::int64_t i, const double& number) const {
   return at == at_.end() ? number : *view_.value(i, static_cast<int>(at - at_.begin()));
 }
 
-/// The values that differ, side by side; the last group is filled up with the last variant.
+/// Store the values that differ, contiguous for each group. The last group is padded with copies of the last variant.
 void Variants::group_values() {
   std::vector<char> recursive;
   for (const Numbers& n : all_) recursive.insert(recursive.end(), static_cast<std::size_t>(n.count), n.recursive);

@@ -1,5 +1,5 @@
-// Many mechanisms of one structure, each with its own numbers. A block with all the arrays that kernels read stores the structure once.
-// Only the numbers that differ from the first in some variant are stored for each.
+// Many mechanisms with the same structure and different parameters. One block contains all arrays that kernels read, with the parameters of the first
+// variant. For each variant, only those numbers are stored that differ from the first variant in at least one variant.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@ namespace sarrus {
 
 class Variants {
  public:
-  /// Create an empty list of variants; all will have the structure of this mechanism.
+  /// Create an empty list of variants, all of which will have the structure of this mechanism.
   explicit Variants(const Mechanism& first);
-  /// Description for the next variant: change its parameters, then call add(). Unchanged parameters are those of the previous variant.
+  /// Description for the next variant. Change its parameters, then call add(). Parameters that are not changed are those of the previous variant.
   Description& description() { return reference_->description_; }
   /// ModelError if these numbers change the structure.
   void add();
@@ -32,7 +32,7 @@ class Variants {
   double mass(std::int64_t i) const { return number_of(i, reference_->tree_.mass); }
 
  private:
-  /// An array, or the tree itself: its address in `reference_`, and its offset in the block.
+  /// An array, or the tree itself: its address in the reference mechanism, and its offset in the block.
   struct Part {
     const char* from;
     std::size_t bytes, at;
@@ -41,7 +41,7 @@ class Variants {
     const double* from;
     int count;
     std::size_t at;
-    bool recursive;  // true if recursions and loops read it; false if only functions of bodies and frames do
+    bool recursive;  // true if recursions and loops read the number; false if only functions of bodies and frames do
   };
   struct Flags {
     bool has_armature, has_joint_forces, ties_links;
@@ -81,7 +81,7 @@ class Variants {
   std::vector<Part> parts_;
   std::vector<Numbers> all_;
   std::vector<VariantNumbers::Pointer> pointers_;
-  std::vector<double> first_, now_;  // all numbers of the first variant, and of the last one
+  std::vector<double> first_, now_;  // values of all numbers in the first variant, and in the last one
   std::vector<int> differs_;  // which of all numbers differ
   std::vector<char> is_listed_;
   std::vector<std::size_t> place_, at_;  // offsets in the block of all numbers, and of those that differ

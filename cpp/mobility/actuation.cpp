@@ -34,7 +34,8 @@ Matrix motor_rows(const StateFunctions& functions, const double* q, const std::v
   const Tree& tree = functions.tree();
   RowMajor loop_jacobian;
   int motors = 0, row = 0;
-  std::vector<int> first(mechanism.joints().size(), 0);  // of each loop joint: first index among all their velocities
+  // index of each loop joint's first velocity among all velocities of loop joints
+  std::vector<int> first(mechanism.joints().size(), 0);
   for (std::size_t j = 0, next = 0; j < first.size(); ++j)
     if (first[j] = static_cast<int>(next); mechanism.joints()[j].closes_a_loop) next += mechanism.description().joints[j].nv;
   for (const int j : joints) motors += mechanism.description().joints[j].nv;
@@ -69,7 +70,7 @@ Vector motor_units(const Mechanism& mechanism, const std::vector<int>& joints) {
 
 Matrix internal_efforts(const ScaledLoops& loops, const double* q, const std::vector<int>& joints) {
   const Matrix S = motor_rows(loops.functions, q, joints);
-  // dependent rows are detected in scaled units, in which radians and metres compare; the motions are orthonormal in the velocities' own units
+  // dependent rows are detected in scaled units, in which radians and metres are comparable; the motions are orthonormal in the velocities' own units
   const Matrix motions = loops.column_scale.asDiagonal() * null_space_by_pivots(loops.jacobian(q), tolerances::negligible);
   const Matrix N = orthogonal_from(motions).leftCols(motions.cols());
   return null_space_by_pivots((S * N).transpose(), tolerances::negligible, S.norm());

@@ -9,17 +9,18 @@ namespace {
 
 using tolerances::present;
 
-constexpr double step_size = 0.02,
-                 small_step = 1e-3;  // of the largest velocity [rad, l]: to a nearby configuration, and from there
+// largest component of the displacement [rad, l]: of a step to a nearby configuration, and of a step from there
+constexpr double step_size = 0.02, small_step = 1e-3;
 constexpr int most_neighbours = 4;
 
-/// Rows scaled so that their largest entry is one.
+/// Divide each row by its largest entry.
 Matrix scaled_to_one(Matrix v) {
   for (Eigen::Index k = 0; k < v.rows(); ++k) v.row(k) /= std::max(v.row(k).lpNorm<Eigen::Infinity>(), 1e-300);
   return v;
 }
 
-/// Steps along scaled velocities (k, nv) whose largest component has these lengths (k): their ends, and the displacement per length of step.
+/// Steps along scaled velocities (k, nv). `size` (k): largest component of each displacement. Results: the ends of the steps, and the displacements
+/// divided by `size`.
 struct Steps {
   RowMajor ends, displacements;
   std::vector<bool> reliable;
@@ -27,20 +28,20 @@ struct Steps {
   Steps(const ScaledLoops& loops, const double* q, const Matrix& aim, const Vector& size) : reliable(size.size()) {
     ScaledLoops::Walk walk = loops.walk(q, size.asDiagonal() * aim);
     ends = std::move(walk.ends), displacements = size.cwiseInverse().asDiagonal() * walk.displacements;
-    // at a distance x from a double root the residual is only x^2
+    // compare the square root, because at a distance x from a double root the residual is only x^2
     for (Eigen::Index k = 0; k < size.size(); ++k) reliable[k] = std::sqrt(walk.open(k)) < 0.01 * size(k);
   }
   double distance(int k) const { return displacements.row(k).lpNorm<Eigen::Infinity>(); }
 };
 
-/// Velocities at q that J allows and that lead to finite motions; none if that is undecided. J alone is not sufficient: a
-/// structure at its dead centre inside a mechanism has everywhere a velocity that leads to no motion.
+/// Return the velocities at q that J allows and that begin finite motions; nullopt if that cannot be determined. J alone is not sufficient: if a
+/// mechanism contains a structure at its dead centre, J allows in every configuration a velocity that begins no motion.
 std::optional<Neighbour> tangent(const ScaledLoops& loops, const Vector& q, RandomNumbers& random) {
   const Matrix N = null_space(loops.holonomic_rows(loops.jacobian(q.data())), present);
   const int d = static_cast<int>(N.cols());
   const Matrix directions = d ? orthogonal_from(random.normal(d, d)) : Matrix(0, 0);
   std::optional<Neighbour> result;
-  // a few of many directions suffice if all lead to the same result
+  // if there are many directions, test a few of them first; these are sufficient if all have the same result
   for (const bool few : {true, false}) {
     if (few && d <= 16) continue;
     const int count = few ? 8 : d;
@@ -59,7 +60,8 @@ std::optional<Neighbour> tangent(const ScaledLoops& loops, const Vector& q, Rand
   return result;
 }
 
-/// Dimension of the largest branch, from the ends of steps that curve: they are repeated from there, to follow branches and to leave dead ends.
+/// Compute the dimension of the largest branch. Steps whose ends deviate from their aim are repeated in the direction of these ends, so that they
+/// follow branches and leave dead ends.
 FiniteMotion largest_branch(const ScaledLoops& loops, const double* q, const Matrix& N, const Vector& size, Steps steps,
                             RandomNumbers& random) {
   const int d = static_cast<int>(N.cols()), count = static_cast<int>(size.size());
@@ -92,7 +94,7 @@ FiniteMotion largest_branch(const ScaledLoops& loops, const double* q, const Mat
   return result;
 }
 
-/// Branches of the closed configurations, without constraints on velocities only.
+/// Find the branches of the closed configurations, ignoring rows that constrain only velocities.
 FiniteMotion branches(const ScaledLoops& loops, const double* q, const Matrix& motions, double tolerance, bool compared) {
   const bool plain = loops.holonomic_rows(Matrix::Zero(loops.holonomic.size(), 0)).rows() == Eigen::Index(loops.holonomic.size());
   const Matrix J = loops.holonomic_rows(loops.jacobian(q));

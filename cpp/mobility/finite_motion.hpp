@@ -1,16 +1,16 @@
 // Number of degrees of freedom of finite motions from a configuration. It may be less than the number of independent velocities.
 //
-// If all constraints are independent, every possible velocity begins a motion. Otherwise steps of two lengths are taken along random
-// possible velocities, and the loops are closed after each. If all steps return to the start, the mechanism is locked. If all end near
-// their targets, it has all these freedoms. Otherwise (a bifurcation) the freedoms are counted in the configurations that are reached,
-// by small steps from there. If the results contradict each other, there is no result.
+// If all constraints are independent, every possible velocity begins a motion. Otherwise steps of two lengths are taken along random possible
+// velocities, and the loops are closed after each step. If all steps return to the initial configuration, the mechanism is locked. If all end near
+// their targets, every possible velocity begins a motion. Otherwise (a bifurcation) the degrees of freedom are counted in the configurations that the
+// steps reach, by small steps from there. If these numbers contradict each other, the result is undecided.
 #pragma once
 
 #include "scaled_loops.hpp"
 
 namespace sarrus {
 
-/// A configuration nearby, and a basis (nv, degrees of freedom) of the scaled velocities with which it can really move.
+/// A nearby configuration, and a basis (nv, degrees of freedom) of the scaled velocities there that begin finite motions.
 struct Neighbour {
   Vector q;
   Matrix tangent;
@@ -22,8 +22,8 @@ struct FiniteMotion {
   std::vector<Neighbour> neighbours;
 };
 
-/// `motions` (nv, d) span the null space of R J C at q to this tolerance.
-/// Unless `compared`, neighbours are computed only if necessary.
+/// `motions` (nv, d) is a basis of the null space of R J C at q, to this tolerance. If `compared`, nearby configurations are always computed;
+/// otherwise only if they are needed.
 FiniteMotion finite_motion(const ScaledLoops& loops, const double* q, const Matrix& motions, double tolerance, bool compared);
 
 }  // namespace sarrus

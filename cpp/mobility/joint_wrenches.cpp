@@ -13,13 +13,13 @@ namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr const char* component_names[6] = {"moment x", "moment y", "moment z", "force x", "force y", "force z"};
-/// Numbers of all Jacobians of a chunk, which should stay in the cache.
+/// Largest number of entries in all Jacobians of a chunk, so that they remain in the cache.
 constexpr std::int64_t most_entries = 1 << 16;
 
 using Matrices = Eigen::Map<const RowMajor>;
 using Numbers = Eigen::Map<Vector>;
 
-/// Places of the velocities of joints among all velocities, those of loop joints last.
+/// Return the indices of the velocities of joints among all velocities; those of loop joints follow the tree's.
 std::vector<int> places(const Mechanism& m, const std::vector<int>& joints) {
   std::vector<int> first(m.joints().size()), all;
   for (std::size_t j = 0, next = static_cast<std::size_t>(m.tree().nv); j < first.size(); ++j) {
@@ -32,7 +32,7 @@ std::vector<int> places(const Mechanism& m, const std::vector<int>& joints) {
   return all;
 }
 
-/// Solution of A x = b of least norm; the rest of b is left out.
+/// Return the x of least norm for which A x is nearest to b.
 Vector least_solution(const Matrix& A, const Vector& b, double negligible) {
   const RightFactor f = right_singular_vectors(A);
   Vector x = f.V.transpose() * (A.transpose() * b);
@@ -50,7 +50,7 @@ JointWrenchRows::JointWrenchRows(const Mechanism& m, const KernelTable& kernels,
   constrained_ = m.tree().loops.constraints > 0;
 }
 
-/// A few states, with room for what functions of them return.
+/// A few consecutive states of a batch, with memory for the results of kernels.
 class JointWrenchRows::Chunk {
  public:
   Chunk(const JointWrenchRows& of, const Tree& tree, const Parameters& p, const Rows& rows, std::int64_t begin, std::int64_t end)
@@ -97,7 +97,7 @@ class JointWrenchRows::Chunk {
   }
 
  private:
-  /// Rows of numbers, from that of the first state.
+  /// Rows of values for the states of the chunk; `data` is the row of the first state.
   struct Given {
     const double* data = nullptr;
     std::int64_t step = 0;
@@ -156,7 +156,7 @@ class JointWrenchRows::Chunk {
     evaluate(Operation::loop_joint_jacobian, of_place, J, (all_ - nv_) * nv_);
     return J;
   }
-  /// tau += S f (nv), with forces f along all joints.
+  /// tau += S f (nv), for forces f along all joints, including loop joints.
   void add_along_tree(const double* J, std::int64_t i, const double* f, double* tau) const {
     for (int k = 0; k < nv_; ++k) tau[k] += f[k];
     for (int r = nv_; r < all_; ++r)
@@ -164,7 +164,7 @@ class JointWrenchRows::Chunk {
         for (int k = 0; k < nv_; ++k) tau[k] += J[(i * (all_ - nv_) + r - nv_) * nv_ + k] * f[r];
   }
 
-  /// Set the efforts of the mechanism's motors; returns the multipliers while these act.
+  /// Compute the efforts of the mechanism's motors; return the multipliers of the motion that they produce.
   double* efforts_of_motors(double*& least_pivot) {
     const int nu = tree_.loops.actuators;
     double *u = room(nu), *tau = zeros(nv_);
@@ -197,7 +197,8 @@ class JointWrenchRows::Chunk {
     }
     return multipliers;
   }
-  /// Multipliers that balance the forces which S u leaves, such as of a truss without freedoms.
+  /// Compute the multipliers that balance the forces which motor efforts S u do not balance. Needed for structures without degrees of freedom, such
+  /// as a truss.
   void by_statics(std::int64_t i, const double* tau, double* mu) const {
     std::vector<double> required(nv_), J(static_cast<std::size_t>(nc_) * nv_);
     const double *motion[max_inputs] = {at(q_, i), at(v_, i), at(a_, i)},
@@ -214,7 +215,7 @@ class JointWrenchRows::Chunk {
     Numbers(mu, nc_) = least_solution(unit.asDiagonal() * Matrices(J.data(), nc_, nv_).transpose(), left, tolerances::negligible);
   }
 
-  /// Set the efforts of motors for given multipliers; returns these.
+  /// Compute the efforts of motors from the caller's multipliers; return these multipliers.
   double* efforts_behind() {
     double *required = room(nv_), *multipliers = room(nc_), *J = room(nc_ * nv_);
     inverse_dynamics(required);
@@ -272,7 +273,7 @@ class JointWrenchRows::Chunk {
   Arena::Scope scope_;
   const double** wrench_;
   signed char *ignored_, *status_;
-  double *efforts_, *acting_;  // along all joints, of motors; along loop joints, of motors and other forces
+  double *efforts_, *acting_;  // efforts of motors along all joints; forces along loop joints, by motors and others
   Given in_[max_inputs];
   const Given &q_ = in_[0], &v_ = in_[1], &a_ = in_[2], &multipliers_ = in_[3], &forces_ = in_[4], &time_ = in_[5],
               &values_ = in_[6];
@@ -287,7 +288,7 @@ void JointWrenchRows::operator()(const Tree& tree, const Parameters& p, const Ro
 
 namespace {
 
-/// The same mechanism, on the same tree, with motors in these joints only.
+/// Return the same mechanism with the same spanning tree, in which only these joints have motors.
 Mechanism driven_by(const Mechanism& m, const std::vector<int>& joints) {
   Description d = m.description();
   for (std::size_t j = 0; j < d.joints.size(); ++j) {

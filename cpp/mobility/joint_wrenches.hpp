@@ -2,7 +2,7 @@
 // (loops/constrained_dynamics.hpp), loads of joints (loops/joint_loads.hpp), and least reactions (loops/least_reactions.hpp).
 //
 // A motion needs the generalised force tau = M a + h = S u + J^T lambda. Without multipliers, u are the least efforts of the motors, and lambda the
-// multipliers of the motion that they produce. With multipliers, which any forces may have caused, u = S^+ (tau - J^T lambda).
+// multipliers of the motion that they produce. If the caller passes multipliers, which may be due to any forces, u = S^+ (tau - J^T lambda).
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace sarrus {
 
-/// Status of a state with multipliers and motors in loop joints: the motors do not produce all of the applied forces.
+/// Status of a state for which the caller passed multipliers, if motors in loop joints cannot produce all of the applied forces.
 constexpr signed char other_forces = 32;
 
 /// Wrenches of all joints as rows of numbers.
@@ -31,19 +31,19 @@ class JointWrenchRows {
       "joint wrenches: tau includes forces besides those of the motors, and some motors are in loop joints; pass the driven "
       "joints as actuated=";
 
-  /// `joints` have motors. Without multipliers, they must be those that the mechanism's motors drive. `determinate`: rigid bodies determine all
-  /// reactions for any multipliers.
+  /// `joints`: joints with motors; if no multipliers are passed, they must be the actuated joints of the mechanism. `determinate`: true if rigid
+  /// bodies determine all reactions, so that any valid multipliers may be used.
   JointWrenchRows(const Mechanism& mechanism, const KernelTable& kernels, const std::vector<int>& joints, bool determinate);
 
-  /// Compute states begin .. end - 1 of a batch.
+  /// Compute the rows of states begin .. end - 1 of a batch.
   void operator()(const Tree& tree, const Parameters& p, const Rows& rows, std::int64_t begin, std::int64_t end) const;
 
  private:
   class Chunk;
 
   const KernelTable& kernels_;
-  std::vector<int> motors_;  // velocity indices, in the order of the motors' efforts
-  std::vector<int> carriers_;  // velocity indices of the efforts of the mechanism's motors
+  std::vector<int> motors_;  // velocity index of each effort, in the order of the motors
+  std::vector<int> carriers_;  // velocity index of each effort of the mechanism's own motors
   bool closing_, constrained_, determinate_;
 };
 
@@ -54,18 +54,18 @@ struct Wrench {
 };
 
 struct JointWrenchOptions {
-  std::vector<double> multipliers;  // (states, rows); none: those while the motors produce the motion
-  std::optional<Names> actuated;  // joints with motors; none: those of the description. Without loops every joint is driven
+  std::vector<double> multipliers;  // multipliers (states, rows); empty: those of the motion that the motors produce
+  std::optional<Names> actuated;  // joints with motors; empty: those of the description, or all joints if there are no loops
   std::optional<double> time;  // [s], for prescribed motion
   std::vector<Wrench> wrenches;  // the same for all states
   int threads = 1;
 };
 
-/// Results by name, each with a row for every state; NaN without an answer.
+/// Results by name, each with a row for every state. A state without a result has NaN.
 struct JointWrenches {
   Named<Matrix>
-      wrenches;  // (states, 6) [moment; force] on the child, in the joint's frame there [N m, N]; also of rods and rolling contacts
-  Named<Matrix> efforts;  // (states, k) of motors, and of prescribed motions [N m, N]
+      wrenches;  // (states, 6) [moment; force] on the child, in the joint's frame on the child [N m, N]; includes rods and rolling contacts
+  Named<Matrix> efforts;  // (states, k) efforts of motors, and of prescribed motions [N m, N]
   std::vector<signed char> status;
 
   template <class Field> void fields(Field field) { field("wrenches", wrenches), field("efforts", efforts); }
@@ -75,7 +75,7 @@ struct JointWrenches {
 JointWrenches joint_wrenches(const StateFunctions& functions, std::int64_t states, const double* q, const double* v,
                              const double* a, const JointWrenchOptions& options = {}, const RowsOfState& rows = {});
 
-/// Components that rigid bodies do not determine, by the names of joints and other constraints: "moment x" to "force z".
+/// Return the components that rigid bodies do not determine, "moment x" to "force z", by the names of joints and other constraints.
 Named<Names> indeterminate_reactions(const StateFunctions& functions, const double* q, const std::optional<double>& time = {},
                                      RowsOfState rows = {});
 

@@ -43,7 +43,8 @@ void eigenvalue_sizes(std::vector<double>& d, std::vector<double>& e, double siz
 Vector singular_values(Matrix A) {
   if (A.rows() < A.cols()) A.transposeInPlace();
   const int m = static_cast<int>(A.rows()), n = static_cast<int>(A.cols());
-  // reflections from both sides make A bidiagonal, B. [0 B; B^T 0] with its rows interleaved is tridiagonal, and has each singular value twice
+  // reflections from both sides reduce A to a bidiagonal B. [0 B; B^T 0], with its rows interleaved, is tridiagonal, and its eigenvalues are the
+  // singular values of B with both signs
   std::vector<double> diagonal(2 * n, 0.0), beside(2 * n + 1, 0.0);
   Vector work(m + n);
   for (int k = 0; k < n; ++k) {
@@ -71,7 +72,7 @@ int rank(const Matrix& A, double tolerance) { return A.size() ? count_above(sing
 Matrix null_space(const Matrix& A, int rank) {
   const Eigen::Index n = A.cols();
   Matrix N = Matrix::Identity(n, n).rightCols(n - rank);
-  // by the reflections of the independent rows: the others would turn the basis by the rounding of rows
+  // use only the reflections of the independent rows: the others would rotate the basis by rounding errors of rows
   if (rank > 0 && rank < n) N.applyOnTheLeft(Eigen::ColPivHouseholderQR<Matrix>(A.transpose()).householderQ().setLength(rank));
   return N;
 }

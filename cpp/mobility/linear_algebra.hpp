@@ -10,16 +10,16 @@ using Matrix = Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// The min(m, n) singular values, largest first, each accurate to rounding of the largest.
+/// Return the min(m, n) singular values, largest first; the error of each is the rounding of the largest.
 Vector singular_values(Matrix A);
 /// Number of singular values above the tolerance.
 int rank(const Matrix& A, double tolerance);
 int count_above(const Vector& singular_values, double tolerance);
 
-/// Orthonormal basis (n, n - rank) of the null space of A (m, n), of this rank.
+/// Return an orthonormal basis (n, n - rank) of the null space of A (m, n), whose rank the caller supplies.
 Matrix null_space(const Matrix& A, int rank);
 Matrix null_space(const Matrix& A, double tolerance);
-/// A row counts as zero if its part orthogonal to the preceding rows (largest first) is below this threshold times the largest row.
+/// A row is treated as zero if its component orthogonal to the preceding rows (largest first) is below this threshold times the largest row.
 Matrix null_space_by_pivots(const Matrix& A, double negligible, double largest = 0.0);
 
 /// A^+ of a matrix with independent columns.
@@ -32,7 +32,7 @@ struct RightFactor {
 };
 RightFactor right_singular_vectors(Matrix A);
 
-/// Orthogonal matrix (n, n) whose first columns span those of A (n, k).
+/// Return an orthogonal matrix (n, n) whose first columns span the columns of A (n, k).
 Matrix orthogonal_from(const Matrix& A);
 
 /// Random numbers that are the same on every machine (SplitMix64; normal ones by Box and Muller).

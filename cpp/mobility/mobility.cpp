@@ -21,7 +21,7 @@ template <class... X> std::string text(const char* form, X... x) {
   return out;
 }
 
-/// Joints of the tree that move in some of the scaled motions (nv, k), or in none.
+/// Return the joints of the tree that move in at least one of the scaled motions (nv, k), or those that move in none.
 Names joints_by_motion(bool move, const Mechanism& mechanism, const Matrix& motions) {
   Names names;
   for (std::size_t j = 0; j < mechanism.joints().size(); ++j) {
@@ -33,7 +33,7 @@ Names joints_by_motion(bool move, const Mechanism& mechanism, const Matrix& moti
   return names;
 }
 
-/// Warn about a rank that the singular values s do not determine clearly.
+/// Warn if the singular values s do not determine a rank clearly.
 void warn_of_rank(const Vector& s, int rank, double gap, Names& warnings) {
   if (gap < 1.0 / nearly_singular)
     warnings.push_back(
@@ -47,7 +47,7 @@ void warn_of_rank(const Vector& s, int rank, double gap, Names& warnings) {
   }
 }
 
-/// Velocities of motors, and of the output, per scaled motion; both relative to 1 rad/s or its equivalent.
+/// Velocities of motors, and of the output, for unit scaled motions; both in units of 1 rad/s or its equivalent.
 struct TransmittedRates {
   Matrix motors, output;
 };
@@ -87,8 +87,8 @@ class Transmission {
   Vector motor_unit, output_unit;
 };
 
-/// Ranks of the rates of motors and output on some motions: motors, output, motor motions that leave the output at rest, and motions that no
-/// motor moves.
+/// Ranks of the velocities of motors and output on some motions: of the motors; of the output; of motor motions during which the output is at rest;
+/// of motions during which all motors are at rest.
 struct Ranks {
   int motors = 0, output = 0, internal = 0, locked = 0;
 
@@ -107,7 +107,7 @@ ActuationMobility actuation(const ScaledLoops& loops, const double* q, const Mat
   const TransmittedRates rates = transmission(q, N);
   const Ranks local(rates, N.cols());
   const bool has_output = options.output.has_value();
-  // usual ranks: the highest of all neighbours. A structure cannot move, so it has no neighbours
+  // the usual ranks are the highest of all nearby configurations. A structure cannot move, so there are none for it
   std::vector<Ranks> nearby;
   for (const Neighbour& n : finite.neighbours) nearby.emplace_back(transmission(n.q.data(), n.tangent), n.tangent.cols());
   const bool reliable = !nearby.empty() || finite.freedom == 0 || local.locked == 0;
@@ -139,7 +139,7 @@ ActuationMobility actuation(const ScaledLoops& loops, const double* q, const Mat
   return result;
 }
 
-/// The bodies and joints of a mechanism in one configuration.
+/// Poses of the bodies and joints of a mechanism in one configuration.
 class Placed {
  public:
   Placed(const StateFunctions& functions, const double* q)
@@ -148,7 +148,7 @@ class Placed {
     kinematics_ = Kinematics<double>::over(tree_, block_.data());
   }
   const Transform<double>& link(int i) const { return kinematics_.link[i].X; }
-  /// Pose of a tree joint's frame on the body that it carries, and on its child.
+  /// Poses of a tree joint's two frames: on its successor, and on its child.
   Transform<double> carried(const Mechanism::PlacedJoint& joint) const {
     const Body& body = tree_.body[joint.body];
     return link(body.link) * body.X_joint;
@@ -157,7 +157,7 @@ class Placed {
     const Body& body = tree_.body[joint.body];
     return link(body.child_link) * body.X_child();
   }
-  /// Orthonormal basis (6, 6 - nv) of the complement of a joint's motion space, in its frame on the body that it carries.
+  /// Orthonormal basis (6, 6 - nv) of the complement of a joint's motion space, in its frame on the successor.
   Matrix across(const Mechanism::PlacedJoint& joint) const {
     const Transform<double> X = carried(joint);
     const Vec3<double>& origin = link(tree_.body[joint.body].link).p;
@@ -177,7 +177,7 @@ class Placed {
   Kinematics<double> kinematics_;
 };
 
-/// Wrenches (k, 6), in a frame's axes at its origin, seen from another frame.
+/// Convert wrenches (k, 6) from the axes and origin of a frame to those of another frame.
 Matrix transformed(const Transform<double>& to, const Transform<double>& from, const Matrix& wrenches) {
   Matrix result(wrenches.rows(), 6);
   for (Eigen::Index k = 0; k < wrenches.rows(); ++k) {
@@ -188,8 +188,8 @@ Matrix transformed(const Transform<double>& to, const Transform<double>& from, c
   return result;
 }
 
-/// Wrenches (k, 6) through each constraint and then each joint of the tree, of multipliers (nc, k) in equilibrium. They are [moment; force] on
-/// the child of a constraint, or on the body that a joint carries, at its frame and in its axes.
+/// Wrenches (k, 6) that each constraint, then each joint of the tree, transmits in equilibrium with the multipliers (nc, k). They are [moment; force]
+/// on the child of a constraint, or on the successor of a joint, at its frame and in that frame's axes.
 Named<Matrix> braced_wrenches(const StateFunctions& functions, const Placed& placed, const double* q, const Matrix& multipliers,
                               const std::optional<double>& time) {
   const Mechanism& mechanism = functions.mechanism();
@@ -202,7 +202,7 @@ Named<Matrix> braced_wrenches(const StateFunctions& functions, const Placed& pla
     if (!mechanism.joints()[j].closes_a_loop) all.push_back({mechanism.description().joints[j].name, Matrix(count, 6)});
   RowMajor wrenches(loops.constraints, 6);
   std::vector<Force<double>> subtree_load(
-      tree.bodies);  // total load on a body and all bodies that it carries, in the world's axes about its origin
+      tree.bodies);  // total load on a body and all bodies beyond it, in the world's axes about the body's origin
   for (int k = 0; k < count; ++k) {
     functions.evaluate(Operation::loop_wrenches, {q, multipliers.col(k).data(), time ? &*time : nullptr}, wrenches.data());
     std::fill(subtree_load.begin(), subtree_load.end(), Force<double>::zero());
@@ -242,7 +242,8 @@ Names named_rows(const ScaledLoops& loops, const std::vector<int>& rows) {
   return names;
 }
 
-/// Decide which reactions of constraints and joints are unique, from self-stresses: multipliers `stress` (rows, redundant), and the wrenches of `result`.
+/// Determine which reactions of constraints and joints are unique. `stress` (rows, redundant): multipliers of the self-stresses; their wrenches are
+/// in `result`.
 void decide_reactions(const StateFunctions& functions, const Placed& placed, const Matrix& stress, Mobility& result) {
   const Mechanism& mechanism = functions.mechanism();
   Named<bool> constraints;
@@ -260,7 +261,7 @@ void decide_reactions(const StateFunctions& functions, const Placed& placed, con
       result.unique_reactions.push_back(constraints[closing++]);
       continue;
     }
-    // the efforts of couplers along the joint's motion are not reactions
+    // the efforts that couplers apply along a joint's motion are not reactions
     const auto& [name, wrenches] = result.self_stress[wrench++];
     const bool unique = wrenches.rows() == 0 || joint.nv == 6 ||
                         (in_one_unit(wrenches, result.length) * placed.across(joint)).cwiseAbs().maxCoeff() < present;
@@ -269,7 +270,7 @@ void decide_reactions(const StateFunctions& functions, const Placed& placed, con
   result.unique_reactions.insert(result.unique_reactions.end(), constraints.begin() + closing, constraints.end());
 }
 
-/// Add a sentence for each doubtful rank, singularity and contradiction.
+/// Add a sentence for each rank that is not clear, each singularity and each contradiction.
 void warn(const ScaledLoops& loops, const double* q, const Matrix& stress, Mobility& result) {
   Names& warnings = result.warnings;
   warn_of_rank(result.singular_values, result.rank, result.gap, warnings);
@@ -289,7 +290,8 @@ void warn(const ScaledLoops& loops, const double* q, const Matrix& stress, Mobil
 }  // namespace
 
 std::vector<int> removable_rows(const Matrix& stress) {
-  constexpr int block_size = 64;  // after so many rows their span is subtracted from the remaining rows at once
+  // after this number of rows, the span of the chosen rows is subtracted from all remaining rows at once
+  constexpr int block_size = 64;
   std::vector<int> rows;
   Matrix left = stress;
   while (static_cast<Eigen::Index>(rows.size()) < stress.cols()) {

@@ -19,9 +19,10 @@ template <class X> using Named = std::vector<std::pair<std::string, X>>;
 using Names = std::vector<std::string>;
 
 struct MobilityOptions {
-  std::optional<Names> actuated;  // joints with motors; without a value, those of the description
+  std::optional<Names> actuated;  // joints with motors; without a value: the actuated joints of the description
   std::optional<std::string> output;  // the frame whose velocity is the mechanism's output
-  std::vector<int> components = {0, 1, 2, 3, 4, 5};  // components of it that are used: rx ry rz tx ty tz in the world's axes
+  // components of the output that are used: rx ry rz tx ty tz in the world's axes
+  std::vector<int> components = {0, 1, 2, 3, 4, 5};
   std::optional<double> time;  // [s], for prescribed motion
 };
 
@@ -75,14 +76,14 @@ struct Mobility {
 /// Mobility at a configuration (nq) that closes the loops; AssemblyError if the loops are open. `rows` are the rows that depend on q.
 Mobility mobility(const StateFunctions& functions, const double* q, const MobilityOptions& options = {}, RowsOfState rows = {});
 
-/// Largest size of each component [moment; l force] (6) that self-stresses of unit size put through each joint and constraint, on
-/// the child: the part that no rigid-body model determines. Efforts along a joint's motion are not included. Loops need not be
-/// closed.
+/// Compute, for each component [moment; l force] (6) of the wrench of each joint and constraint on the
+/// child, the largest value that self-stresses of norm one cause. These components are indeterminate
+/// for rigid bodies. Efforts along a joint's motion are not included. Loops need not be closed.
 Named<Vector> open_reactions(const StateFunctions& functions, const double* q, const std::optional<double>& time = {},
                              RowsOfState rows = {});
 
-/// Number of independent rows of constraints: singular values of R J C, and the largest entry of R phi. Without the rows of one constraint,
-/// if it is named.
+/// Number of independent rows of constraints, with the singular values of R J C and the largest entry of R phi. If a constraint is named, its rows
+/// are excluded.
 struct ConstraintRank {
   Vector singular_values;
   double closing_error;
@@ -94,7 +95,7 @@ struct ConstraintRank {
 ConstraintRank constraint_rank(const StateFunctions& functions, const double* q, const std::optional<std::string>& without = {},
                                const std::optional<double>& time = {}, RowsOfState rows = {});
 
-/// Return the last rows that can be removed without reducing the rank: rows on which the self-stresses (nc, k) are independent.
+/// Return rows that can be removed without reducing the rank, preferring the last rows: the self-stresses (nc, k) are independent on these rows.
 std::vector<int> removable_rows(const Matrix& stress);
 
 }  // namespace sarrus

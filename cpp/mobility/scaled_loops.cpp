@@ -20,7 +20,8 @@ bool slides(const JointDescription& joint, int k) {
 
 namespace {
 
-/// Return the largest possible norm of a row between coordinates; for a polynomial from its coefficients, because its slope may vanish.
+/// Return the largest possible norm of a row between coordinates. For a polynomial it is computed from the coefficients, because the slope at q may
+/// vanish.
 double row_size(const Constraint& c, const Vector& column_scale, const Eigen::RowVectorXd& row) {
   const Coupler* coupler = std::get_if<Coupler>(&c.kind);
   if (!coupler) return row.norm();
@@ -49,7 +50,7 @@ ScaledLoops::ScaledLoops(const StateFunctions& f, const double* q, const std::op
   row_scale = Vector::Ones(loops.rows), holonomic.resize(loops.rows);
   moments_ = forces_ = Vector::Zero(loops.rows);
   const Matrix J = jacobian(q);
-  // row r of every constraint is evaluated in one call, because wrenches of different constraints do not interact
+  // one call evaluates row r of every constraint, because wrenches of different constraints do not affect one another
   std::vector<double> multipliers(loops.rows), wrenches(6 * loops.constraints);
   for (int r = 0; r < 6; ++r) {
     std::fill(multipliers.begin(), multipliers.end(), 0.0);
@@ -73,8 +74,8 @@ ScaledLoops::ScaledLoops(const StateFunctions& f, const double* q, const std::op
     });
     for (int r = 0; c.child < 0 && r < c.rows; ++r) row_scale(c.row + r) = row_size(c, column_scale, J.row(c.row + r));
   }
-  // coordinates of a loop joint are those of a pose that its own rows close to the square of a step only; the step that closes them shifts the
-  // coordinates by as much, and must count as progress
+  // Problem: the coordinates of a loop joint are those of a pose that closes the joint's own rows only to the square of a step. The next step changes
+  // the coordinates by the same amount, but must reduce the residual. Cure: a smaller scale of these rows.
   constexpr double shifted = 64.0;
   for (int i = 0; i < loops.constraints; ++i)
     if (const Constraint& c = loops.constraint[i]; c.target == Target::coordinates) row_scale.segment(c.row, c.rows) *= shifted;
@@ -174,7 +175,7 @@ ScaledLoops::Walk ScaledLoops::walk(const double* q, const Matrix& x) const {
   Vector scale(tree.nv + tree.loops.rows);
   scale.head(tree.nv) = column_scale;
   for (int r = 0; r < tree.loops.rows; ++r) scale(tree.nv + r) = holonomic[r] ? row_scale(r) : 0.0;
-  const double steps[3] = {1.0, 100.0, 1e300};  // damping of the first step, largest number, largest initial residual
+  const double steps[3] = {1.0, 100.0, 1e300};  // damping of the first step, largest number of steps, largest initial residual
   functions.evaluate_many(Operation::close,
                           {{starts.data(), tree.nq, false},
                            {scale.data(), static_cast<int>(scale.size()), true},

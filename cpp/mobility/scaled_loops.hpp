@@ -1,6 +1,6 @@
-// The constraints of a mechanism in units in which rotations and displacements compare: one radian is equivalent to a displacement of the
-// mechanism's characteristic length l. The constraints J v = c, with residual phi, become R J C, R c and R phi. C multiplies the velocities
-// of sliding joints by l. R divides each row by its largest possible norm, that of its wrench [moment; l force]. A small scaled row
+// The constraints of a mechanism in units in which rotations and displacements are comparable: one radian is equivalent to a displacement of the
+// mechanism's characteristic length l. The constraints J v = c, with residual phi, become R J C, R c and R phi. C multiplies the velocities of
+// sliding joints by l. R divides each row by its largest possible norm, which is the norm of its wrench [moment; l force]. A small scaled row
 // therefore indicates a singular position nearby. Masses have no effect.
 #pragma once
 
@@ -29,18 +29,18 @@ class ScaledLoops {
   Vector prescribed(const double* q) const;  // R c (nc)
   Matrix holonomic_rows(const Matrix& J) const { return rows_of(J, true); }
   Matrix velocity_rows(const Matrix& J) const { return rows_of(J, false); }
-  /// Return the largest entry of R phi; AssemblyError if it is more than given configurations may leave.
+  /// Return the largest entry of R phi; raise AssemblyError if it exceeds the tolerance for configurations from the caller.
   double check_closed(const double* q) const;
 
-  /// Return the same scales at another time, with other values of rows.
+  /// Return an object with the same scales, at another time and with other values of rows that depend on q.
   ScaledLoops at(const std::optional<double>& time, RowsOfState rows) const {
     ScaledLoops other = *this;
     other.time_ = time, other.rows_ = std::move(rows);
     return other;
   }
 
-  /// Steps along scaled velocities (k, nv) from q and onto the loops: their ends (k, nq), the distance in scaled velocities (k, nv), and the
-  /// remaining residuals (k), infinite if there is no such configuration.
+  /// Take steps along scaled velocities (k, nv) from q, each followed by closing the loops. Results: their ends (k, nq), the displacements in scaled
+  /// velocities (k, nv), and the remaining residuals (k), infinite if there is no closed configuration.
   struct Walk {
     RowMajor ends, displacements;
     Vector open;

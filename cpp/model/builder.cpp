@@ -22,7 +22,7 @@ const std::string& name_of(const Constraint& constraint) {
   return std::visit([](const auto& c) -> const std::string& { return c.name; }, constraint);
 }
 
-// ---- numbers: shown as in a description, where points and rows are tuples -----------------------------------------------------------
+// ---- numbers in messages: written as in a description, where points and rows are tuples --------------------------------------------
 
 template <std::size_t n> Value list(const std::array<double, n>& x) { return std::vector<double>(x.begin(), x.end()); }
 Value list(const std::vector<double>& x) { return x; }
@@ -54,7 +54,7 @@ Point direction(const Point& axis, const std::string& subject) {
     const Vec3<double> a = unit_axis(list(axis));
     return {a(0), a(1), a(2)};
   } catch (const ModelError& error) {
-    std::string message = error.what();  // shown as a tuple, as in the description
+    std::string message = error.what();  // messages show it as a tuple, as in the description
     message.resize(message.rfind("; got "));
     throw ModelError(subject + ": " + message + "; got " + shown(list(axis), true));
   }
@@ -81,7 +81,7 @@ void check_coefficients(const Coefficients& c, const std::string& subject) {
   check("torsional_friction", c.torsional_friction), check("rolling_friction", c.rolling_friction);
 }
 
-/// Check a shape: that it can be drawn, and can be in contact.
+/// Check that a shape can be drawn and can be in contact.
 struct ShapeCheck {
   std::string subject;
 
@@ -158,7 +158,7 @@ std::vector<double> joint_coordinates(const JointType& joint, std::vector<double
     for (int k = 0; k < 4; ++k) square += static_cast<long double>(q[k]) * q[k];
     const double length = static_cast<double>(std::sqrt(square));
     if (length == 0.0) throw ModelError(subject + " needs a quaternion that is not zero; got " + shown(q, true));
-    if (std::abs(length - 1.0) > 4e-16)  // a unit quaternion is kept exactly as written
+    if (std::abs(length - 1.0) > 4e-16)  // a quaternion that already has unit norm is not changed
       for (int k = 0; k < 4; ++k) q[k] /= length;
   }
   return q;
@@ -194,7 +194,7 @@ Builder::Builder(const Description& d) : Builder(d.name, d.gravity) {
 
 // ---- names -----------------------------------------------------------------------------------------------------------------------------
 
-/// Check the name of a new part; return how errors refer to the part.
+/// Check the name of a new part; return the subject, such as "joint 'crank'", with which errors about it begin.
 std::string Builder::new_name(const std::string& kind, const std::string& name) const {
   if (name.empty()) throw ModelError("a " + kind + " needs a name; got ''");
   check_printable(kind, name);
@@ -252,7 +252,7 @@ void Builder::check_ends(const BodyPoint& first, const BodyPoint& second, const 
   if (first.body == second.body) throw ModelError(subject + " connects body '" + first.body + "' to itself");
 }
 
-/// Check the ends of a joint, and replace frames by their bodies.
+/// Check the two bodies of a joint; if a frame was named instead of a body, use the frame's body and placement.
 void Builder::place(Joint& j, const std::string& subject) const {
   if (j.parent == j.child) throw ModelError(subject + " connects body '" + j.parent + "' to itself");
   j.at_parent = checked_placement(j.at_parent, subject + ": at_parent"),
@@ -401,7 +401,7 @@ void Builder::check(Pfaffian& c) const {
   std::size_t n = 0;
   for (const std::string& joint : c.joints) n += static_cast<std::size_t>(tree_joint(joint, subject).joint.nv());
   check_sequence(c.value, subject + ": value");
-  if (c.is_function) return;  // the first call determines the number of rows
+  if (c.is_function) return;  // the number of rows of the function is known only after its first call
   const std::string columns = "(k, " + std::to_string(n) + ")";
   const std::size_t rows = c.rows.size(), width = rows ? c.rows[0].size() : 0;
   for (const std::vector<double>& row : c.rows)
@@ -520,7 +520,7 @@ const JointCoordinates& named_configuration(const Description& d, const std::str
 
 namespace {
 
-/// Convert from the Euler tensor about the centre of mass per unit mass (van der Merwe 3.30).
+/// Convert from the Euler tensor about the centre of mass, divided by the mass (van der Merwe 3.30).
 Inertia from_euler(double mass, const Vec3<double>& com, const Mat3<double>& spread) {
   const Mat3<double> J = spread * mass;
   Inertia b{mass, com, Mat3<double>(Mat3<double>::Identity() * J.trace() - J)};

@@ -1,5 +1,5 @@
-// A mechanism from a program or a file: bodies, joints between any two of them, and other constraints of their motion. Every part is checked when it
-// is added; the parts that it refers to must exist, except for the bodies of joints. The world is the body "ground".
+// Builder of a mechanism, for programs and file readers: bodies, joints between any two bodies, and other constraints. Every element is checked when
+// it is added. The elements to which it refers must already exist; only the bodies of a joint may be added later. The world is the body "ground".
 //
 //   sarrus::Builder b("pendulum");
 //   b.add_body("bob", sarrus::rod(2.0, {0, 0, 0}, {0, 0, -0.5}));
@@ -31,7 +31,7 @@ struct Placement {
   Placement(double x, double y, double z) : X{Mat3<double>::Identity(), vec3(x, y, z)} {}
 };
 
-/// Options of a joint besides its type: driven by a motor; kept in the spanning tree, or a loop joint.
+/// Options of a joint in addition to its type: actuated by a motor; forced into the spanning tree; forced to be a loop joint.
 struct Role {
   bool actuated = false, tree = false, loop = false;
 };
@@ -40,22 +40,22 @@ constexpr Role actuated{true, false, false}, in_tree{false, true, false}, closes
 class Builder {
  public:
   explicit Builder(std::string name = "mechanism", const Point& gravity = {0.0, 0.0, -9.81});
-  /// Add all parts of a description again, so that everything is checked.
+  /// Add all elements of a description again, so that everything is checked.
   explicit Builder(const Description& description);
 
   void add(Body);
-  /// `made`: the joint's type was created by joint_type() and has not changed since.
+  /// `made`: true if the joint's type was created by joint_type() and has not changed since, so that it need not be checked again.
   void add(Joint, bool made = false);
   void add(Frame);
   void add(Spring);
   void add(Constraint);
   void add(Visual);
   void add(Shape);
-  /// Replace the setting of the same pair of shapes or groups.
+  /// Add a contact setting; it replaces an earlier setting of the same pair of shapes or groups.
   void add(Contact);
 
   void add_body(std::string name, Inertia inertia = {}) { add(Body{std::move(name), std::move(inertia)}); }
-  /// Add a joint between two bodies or frames. Bodies may be added later; frames must exist.
+  /// Add a joint between two bodies or frames. A body may be added after the joint; a frame must exist already.
   void add_joint(std::string name, JointType joint, std::string parent, std::string child, const Placement& at_parent = {},
                  const Placement& at_child = {}, Role role = {}) {
     add(Joint{std::move(name),
@@ -79,7 +79,7 @@ class Builder {
   void add_distance(std::string name, BodyPoint first, BodyPoint second, double length) {
     add(Distance{std::move(name), std::move(first), std::move(second), length});
   }
-  /// Add a constraint: sum of polynomials in coordinates = offset + law(t).
+  /// Add a constraint: the sum of polynomials in coordinates equals offset + law(t).
   void add_coupler(std::string name, std::vector<Term> terms, double offset = 0.0, std::optional<Law> law = {}) {
     add(Coupler{std::move(name), std::move(terms), offset, std::move(law)});
   }
@@ -91,19 +91,19 @@ class Builder {
                     std::vector<double> value = {0.0}) {
     add(Pfaffian{std::move(name), std::move(rows), std::move(joints), std::move(value), {}});
   }
-  /// Set a plausible initial configuration for closing the loops: joints to their coordinates; joints that are not named are neutral.
+  /// Set the initial guess for closing the loops: the given coordinates of joints; other joints are neutral.
   void set_home(const JointCoordinates& home);
   void set_configuration(const std::string& name, const JointCoordinates& coordinates);
   void warn(std::string sentence) { written_.warnings.push_back(std::move(sentence)); }
 
   /// Return the description so far.
   const Description& description() const { return written_; }
-  /// Return the description if a mechanism can be made of it: it must have bodies, and the bodies of its joints must exist.
+  /// Return the description. Raises an error if it is incomplete: it must have bodies, and the bodies of its joints must exist.
   const Description& complete() const;
   Robot build() const;  // sarrus.hpp
 
-  // checks whose errors begin with `subject`
-  /// Check the name of a new part; returns the subject that errors use for it.
+  // The next functions are checks; their errors begin with `subject`. Check
+  // the name of a new element; return the subject that errors use for it.
   std::string new_name(const std::string& kind, const std::string& name) const;
   const std::string& known_body(const std::string& name, const std::string& subject) const;
   void check_ends(const BodyPoint& first, const BodyPoint& second, const std::string& subject) const;
@@ -130,27 +130,28 @@ class Builder {
 
 /// Return the name of a dimension of a shape for messages, such as "radius of a sphere".
 std::string label(std::string kind, std::string measure);
-constexpr std::size_t most_points = 1u << 14;  // of a convex hull: the number of features of a pair of shapes (contact/scene.hpp)
+// largest number of points of a convex hull, limited by the number of features of a pair of shapes (contact/scene.hpp)
+constexpr std::size_t most_points = 1u << 14;
 extern const std::string expected_points;
-/// Raise ModelError for a shape that cannot be drawn, or cannot be in contact.
+/// Raise ModelError unless a shape can be drawn and can be in contact.
 void check_shape(ContactShape& shape, const std::string& subject);
-/// Return the checked coordinates of a joint, with normalised quaternions.
+/// Check the coordinates of a joint, and return them with normalised quaternions.
 std::vector<double> joint_coordinates(const JointType& joint, std::vector<double> q, const std::string& subject);
 /// Return one value per row, from one value for all rows or from as many values as rows.
 std::vector<double> per_row(std::vector<double> value, std::size_t rows, const std::string& subject);
-// endings of warnings about contacts of shapes in a file; the second is used if the caller has added shapes as well
+// last sentences of warnings about contacts of shapes in a file; the second is used if the caller has added shapes to those of the file
 extern const std::string no_contacts, some_contacts;
 
-/// Return a builder with the mechanism of a JSON document; errors begin with `source`. docs/files.md describes the format.
+/// Return a builder with the mechanism of a JSON document; error messages begin with `source`. docs/files.md describes the format.
 Builder read_json(const std::string& text, const std::string& source = "<string>");
 Builder load_builder(const std::string& path);
-/// Convert a description to its document, the content of JSON, and to text.
+/// Convert a description to a document (the content of a JSON file), and to text.
 Value document_of(const Description& description);
 std::string write_json(const Description& description);
 /// Read the description in a document; only the types of its fields are checked.
 Description described(const Value& document);
 
-// inertias of uniform bodies about their centre; of a rod, between two points [kg, m]
+// inertias of uniform bodies about their centre of mass; a rod is between two points [kg, m]
 Inertia rod(double mass, const Point& start, const Point& end, double radius = 0.0);
 Inertia box(double mass, const Point& size);
 Inertia sphere(double mass, double radius);

@@ -1,4 +1,4 @@
-// Conversion of a description with names to that of the kernels' mechanism, and warnings about numbers without effect.
+// Conversion of a description with names to the kernels' description of the mechanism, and warnings about parameters without effect.
 #include <algorithm>
 #include <cmath>
 
@@ -119,7 +119,8 @@ std::vector<std::string> doubtful(const Description& d) {
         for (const double x : *limit) limits.push_back(six_digits(x));
       all.push_back("limits of " + joint + " look like degrees, but are read as radians: " + joined(limits));
     }
-    std::vector<std::string> terms;  // its frame moves in time, which forces along a joint do not include
+    // the frame of such a joint moves in time, and the formulas of forces along a joint do not include that motion
+    std::vector<std::string> terms;
     const auto add = [&](const char* name, const std::vector<double>& numbers) {
       if (!j.laws.empty() && any(numbers)) terms.push_back(name);
     };

@@ -1,8 +1,8 @@
 // Description of a mechanism with names: bodies, joints between them, frames on them, and further constraints and shapes. Plain data; Builder checks
 // it, and JSON contains all of it.
 //
-// Every struct visits its fields: field("key", member) for required ones, field("key", member, usual) for the others, with their default value.
-// Reading, writing, comparing and hashing follow from that (document.cpp).
+// Every struct has a function that visits its fields: field("key", member) for required fields, field("key", member, usual) for fields with a default
+// value. Reading, writing, comparing and hashing use this function (document.cpp).
 #pragma once
 
 #include <array>
@@ -36,9 +36,9 @@ struct Body {
   template <class F> void fields(F field) { field("name", name), field("inertia", inertia); }
 };
 
-/// Joint between two bodies, and the placement of its frame in each. `tree` and `loop` are hints: keep it in the spanning tree, or make it a loop
-/// joint. `laws` are none, or an optional law for each of rx ry rz tx ty tz: its frame on the parent is then moved by a gimbal that follows these
-/// laws.
+/// Joint between two bodies, and the placement of its frame in each. `tree` and `loop` are hints:
+/// keep it in the spanning tree, or make it a loop joint. `laws`: empty, or an optional time function
+/// for each of rx ry rz tx ty tz; a gimbal then moves the frame on the parent by these functions.
 struct Joint {
   std::string name;
   JointType joint;
@@ -85,7 +85,7 @@ struct Distance {
   }
 };
 
-/// Disc, if it has an axle, or sphere, which rolls on a plane of another body, or on a sphere about `point`.
+/// A disc (if it has an axle) or a sphere that rolls on a plane of another body, or on a sphere about `point`.
 struct Rolling {
   static constexpr const char* kind = "Rolling";
   std::string name, body;
@@ -102,7 +102,7 @@ struct Rolling {
   }
 };
 
-/// Coordinate of a joint, and the coefficients of its powers 1, 2, ...
+/// Coordinate of a joint, and the coefficients of its powers 1, 2, ... in a polynomial.
 struct Term {
   static constexpr int only = std::numeric_limits<int>::min();  // index of a joint's only coordinate
   std::string joint;
@@ -122,7 +122,7 @@ struct Coupler {
   }
 };
 
-/// Rows A v = c over the velocities of some joints.
+/// Constraint rows A v = c on the velocities of some joints.
 struct Pfaffian {
   static constexpr const char* kind = "Pfaffian";
   std::string name;
@@ -136,7 +136,7 @@ struct Pfaffian {
   }
 };
 
-/// Kind that is defined by a frame on each body and by numbers, as a file in cpp/constraints adds it to the library.
+/// Constraint whose type is defined by a frame on each body and by numbers. Each type is a file in cpp/constraints.
 struct BetweenFrames {
   AnyConstraint kind;
   std::string name, parent, child;
@@ -151,7 +151,7 @@ struct BetweenFrames {
     });
   }
 };
-/// Call add(kind) for every kind of that sort.
+/// Call add(kind) for every constraint type that is defined in this way.
 template <class Add> void each_between_frames(Add add) {
   each_constraint([&](auto kind) {
     bool plain = kind.between_bodies && std::string(kind.name) != Distance::kind;
@@ -179,7 +179,7 @@ struct Sphere {
   double radius = 0.0;
   template <class F> void fields(F field) { field("radius", radius); }
 };
-/// File of a mesh; a relative name starts in the folder `beside`.
+/// File of a mesh; a relative file name refers to the folder `beside`.
 struct Mesh {
   static constexpr const char* kind = "Mesh";
   std::string file;
@@ -236,7 +236,7 @@ struct Visual {
   }
 };
 
-/// Coefficients of a shape, or of a pair of shapes; without a value, that of the other shape applies.
+/// Contact coefficients of a shape, or of a pair of shapes. A coefficient without a value is taken from the other shape.
 struct Coefficients {
   std::optional<double> friction, restitution, torsional_friction, rolling_friction;
 };
@@ -255,7 +255,7 @@ struct Shape : Coefficients {
   }
 };
 
-/// Setting for two shapes, or for all shapes of two groups: whether they may touch, and the coefficients.
+/// Contact setting for two shapes, or for all shapes of two groups: true if they may touch, and the coefficients.
 struct Contact : Coefficients {
   std::string first, second;
   bool touching = true;
@@ -272,7 +272,8 @@ struct Contact : Coefficients {
 template <class T> using Named = std::vector<std::pair<std::string, T>>;
 using JointCoordinates = Named<std::vector<double>>;
 
-/// Description of a mechanism. `home` is where assembly starts, `configurations` are those with names. Warnings and visuals are no part of its identity.
+/// Description of a mechanism. `home`: initial guess of assembly; `configurations`: named configurations. Warnings and visuals are ignored when
+/// descriptions are compared.
 struct Description {
   std::string name;
   Point gravity = {0.0, 0.0, -9.81};
@@ -305,7 +306,7 @@ const JointCoordinates& named_configuration(const Description& description, cons
 
 /// Return the description of the kernels' mechanism.
 sarrus::Description core_description(const Description& description);
-/// True if some of a joint's angles look like degrees: they are multiples of five between 4 pi and 720.
+/// True if angles of a joint are probably in degrees: they are multiples of five between 4 pi and 720.
 bool in_degrees(const JointType& joint, const std::vector<double>& q);
 /// Return a warning for each parameter of a joint that has no effect, or that seems to be in another unit.
 std::vector<std::string> doubtful(const Description& description);

@@ -1,5 +1,6 @@
-// JSON of descriptions, read and written by visiting their fields. A field with its usual value is left out; an object of which there are several
-// kinds (a joint's type, a constraint, a shape) has its kind in "type"; pairs (name, value) form an object. python/sarrus/io/complete.py has the schema.
+// Conversion of descriptions to and from JSON, by visiting their fields. A field with its default value is omitted. If an object may have several
+// types (a joint's type, a constraint, a shape), the key "type" contains the type. Pairs (name, value) form an object. python/sarrus/io/complete.py
+// contains the schema.
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -22,7 +23,7 @@ struct AnyField {
 template <class T, class = void> constexpr bool has_fields = false;
 template <class T> constexpr bool has_fields<T, std::void_t<decltype(std::declval<T&>().fields(AnyField()))>> = true;
 
-/// Fields of a type in documents, checked when it is made.
+/// Fields of a type in documents; an object of the type is checked when it is created.
 template <class T> struct FieldsOf {};
 template <> struct FieldsOf<Law> {
   using type = LawFields;
@@ -42,7 +43,7 @@ template <class T> constexpr bool is_made<T, std::void_t<typename FieldsOf<T>::t
   throw ModelError(shortened(path.empty() ? message : path + " " + message));
 }
 
-/// Return JSON of a value for messages, shortened to 60 characters.
+/// Return the JSON text of a value for messages, shortened to 60 characters.
 std::string excerpt(const Value& value) {
   const std::string text = json(value);
   if (letters(text) <= 60) return text;
@@ -110,7 +111,7 @@ struct Reader {
     require(value.is_text(), path, "a text", value);
     to = value.text();
   }
-  /// Reject a function, which a file cannot contain.
+  /// Raise an error for a function, which a file cannot contain.
   static void read(const Value& value, const std::string& path, std::monostate&) { require(false, path, "null", value); }
 
   template <class T> static void read(const Value& value, const std::string& path, std::optional<T>& to) {
@@ -136,7 +137,7 @@ struct Reader {
       read(x, path + "['" + name + "']", to.back().second);
     }
   }
-  /// Read a list of given length, each item of its own type.
+  /// Read a list of given length whose items may have different types.
   template <class... T> static void read_each(const Value& value, const std::string& path, T&... to) {
     require(value.is_list(), path, "a list", value);
     require(value.list().size() == sizeof...(T), path, ("a list of " + std::to_string(sizeof...(T))).c_str(), value);
@@ -155,7 +156,7 @@ struct Reader {
     read_each(value, path, to.joint, to.index, to.coefficients);
   }
 
-  /// Return the kind of an object, and its other entries.
+  /// Return the entry "type" of an object, and its other entries.
   static std::pair<std::string, Value::Object> kind_and_entries(const Value& value, const std::string& path,
                                                                 const std::vector<std::string>& kinds) {
     require(value.is_object(), path, "an object", value);
@@ -170,7 +171,7 @@ struct Reader {
     return {name, entries};
   }
 
-  /// Raise for unknown keys, and for missing ones.
+  /// Raise an error for unknown keys, and for missing ones.
   static void check_keys(const Value::Object& entries, const std::string& path, const std::vector<std::string>& candidates,
                          const std::vector<std::string>& required) {
     for (const auto& entry : entries)
@@ -185,7 +186,8 @@ struct Reader {
     to.fields(Keys{candidates, required});
     check_keys(entries, path, candidates, required);
     for (const auto& entry : entries)
-      to.fields(ReadOne{entry, path});  // in the order of the document, so that the first error is raised
+      // read fields in the order of the document, so that the error that is raised is the first one in the document
+      to.fields(ReadOne{entry, path});
   }
 
   static void read(const Value& value, const std::string& path, JointType& to) {

@@ -108,7 +108,7 @@ void set_limits(JointType& j, const Value& limits) {
   j.limits = {low, high};
 }
 
-/// Call f for each coordinate that this joint has, of those that its type lists.
+/// Call f for each coordinate of this joint. Its type may list further coordinates, which it does not have.
 template <class F> void each_coordinate(const JointType& j, F f) {
   visit_every(j.kind, 0, [&](auto joint) {
     int listed = 0;

@@ -1,5 +1,5 @@
-// Type of a joint in a description: its axes and other numbers, as the joint's own file in cpp/joints names them, limits, and the passive forces along
-// each velocity.
+// Type of a joint in a description: axes and other numbers, named as in the type's own file in cpp/joints; limits; and the passive forces along each
+// velocity.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ struct JointType {
   Vec3<double> axis = Vec3<double>::UnitZ(), axis2 = Vec3<double>::UnitZ();  // unit vectors, in the joint's frame
   JointConstants constants;
   std::optional<std::pair<Numbers, Numbers>> limits;  // one number per coordinate each
-  std::optional<Numbers> velocity_limit, effort_limit;  // one number per velocity, like those that follow
+  std::optional<Numbers> velocity_limit, effort_limit;  // one number per velocity; the same applies to the following members
   Numbers damping, friction, armature, stiffness, rest;
 
   const char* name() const;
@@ -31,23 +31,23 @@ struct JointType {
   bool is_angle(int k) const;
 };
 
-/// Create a joint of this kind from its fields by name, each a number, a list or a text: joint_type("Revolute", {{"axis", "y"}, {"damping", 0.1}}). A
-/// number applies to all coordinates or velocities. Raises ModelError for numbers that are not finite, negative friction or inertia, reversed limits,
-/// unknown or missing fields, and any force of a joint that does not move.
+/// Create a joint type of this kind from its fields by name; each field is a number, a list or a text: joint_type("Revolute", {{"axis", "y"},
+/// {"damping", 0.1}}). A number applies to all coordinates or velocities. Raises ModelError for numbers that are not finite, negative friction or
+/// inertia, reversed limits, unknown or missing fields, and any force of a joint that does not move.
 JointType joint_type(const std::string& kind, const Value::Object& fields);
 
 /// Return the names of all kinds.
 std::vector<std::string> joint_kind_names();
-/// Field of a kind: whether it is a single plain number, and whether it is required.
+/// Field of a joint type: true if it is a single plain number, and true if it is required.
 struct JointField {
   std::string name;
   bool one_number, required;
 };
 std::vector<JointField> joint_fields(const std::string& kind);
-/// Return the fields without default values, from which joint_type() makes the same joint.
+/// Return the fields that differ from their default values; joint_type() creates the same joint from them.
 Value::Object fields_of(const JointType& joint);
 
-// the joints, with their other fields by name: revolute("y", {{"limits", {-1.0, 1.0}}, {"damping", 0.1}})
+// functions that create joint types; further fields are passed by name: revolute("y", {{"limits", {-1.0, 1.0}}, {"damping", 0.1}})
 inline JointType joint_along(const char* kind, const char* key, const Value& axis, Value::Object fields) {
   fields.emplace_back(key, axis);
   return joint_type(kind, fields);

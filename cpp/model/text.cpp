@@ -58,14 +58,14 @@ std::string with_escapes(const std::string& text) {
   return all;
 }
 
-// ---- likeness of names: Ratcliff and Obershelp, twice the matching characters over all ----------------------------------------
+// ---- similarity of names: Ratcliff and Obershelp, twice the number of matching characters over the total number of characters ----
 
 using Places = std::unordered_map<char, std::vector<int>>;
 
-/// Return the number of matching characters: the longest common block, and the matches left and right of it.
+/// Return the number of matching characters: the longest common block, plus the matches on each side of it.
 int matching(const std::string& a, int a0, int a1, int b0, int b1, const Places& in_b) {
   int size = 0, i0 = a0, j0 = b0;
-  std::unordered_map<int, int> before;  // length of the block that ends at each position of b
+  std::unordered_map<int, int> before;  // length of the common block that ends at each position of b
   for (int i = a0; i < a1; ++i) {
     std::unordered_map<int, int> now;
     if (const auto positions = in_b.find(a[static_cast<std::size_t>(i)]); positions != in_b.end())
@@ -202,7 +202,8 @@ std::string shortened(const std::string& message) {
 }
 
 std::string did_you_mean(const std::string& name, std::vector<std::string> candidates) {
-  constexpr std::size_t most_names = 2000, most_letters = 2000;  // comparing more names takes long, and a file may contain more
+  // limit, because comparing more names takes long, and a file may contain any number of them
+  constexpr std::size_t most_names = 2000, most_letters = 2000;
   if (candidates.size() > most_names) return "";
   std::sort(candidates.begin(), candidates.end());
   Places in_name;

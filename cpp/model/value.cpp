@@ -195,7 +195,7 @@ class Parser {
     at_ = begin + 5;
     return code;
   }
-  /// Read the digits after the u; two surrogates form one character.
+  /// Read the hexadecimal digits after \u; two surrogates form one character.
   unsigned code_point() {
     const unsigned code = four_digits();
     if (code < 0xd800 || code > 0xdbff || text_.compare(at_, 2, "\\u") != 0) return code;

@@ -1,5 +1,5 @@
 // Value of a document: null, a truth value, a number, a text, a list of values, or an object of named values in their order. JSON is parsed to values
-// and written from them. Checks of numbers also take values, so that messages show the original input.
+// and written from them. Functions that check numbers accept such values, so that their messages can show the original input.
 #pragma once
 
 #include <initializer_list>
@@ -31,7 +31,7 @@ class Value {
   Value(const Vec3<double>& x) : Value{x(0), x(1), x(2)} {}
   Value(const Mat3<double>& x);  // row-major
   static Value integer(std::string digits, double x);
-  /// Return the same value with the text that messages show for it: what the caller wrote.
+  /// Return the same value with another text for messages: the text that the caller wrote.
   Value written(std::string text) && { return shown_ = std::move(text), std::move(*this); }
 
   Sort sort() const { return sort_; }
@@ -64,12 +64,12 @@ class Value {
   Object object_;
 };
 
-/// Parse a JSON document. Raises ModelError with `source`, and with line and column if it is not well-formed, for a duplicate key in an object, and for
-/// a number that is not finite.
+/// Parse a JSON document. Raises ModelError, which begins with `source`, if the document is not well-formed (with line and column), if an object has
+/// a duplicate key, or if a number is not finite.
 Value parse_json(const std::string& text, const std::string& source);
 /// Return JSON in one line.
 std::string json(const Value& value);
-/// Return JSON in lines; a value that fits into 120 characters is in one line.
+/// Return JSON in several lines; a value that fits into 120 characters is written in one line.
 std::string json_in_lines(const Value& value);
 
 }  // namespace sarrus

@@ -74,7 +74,7 @@ Vec3<double> unit_axis(const Value& axis) {
     a = a / most;  // before it is squared, against overflow
     a = a / length_of(a(0), a(1), a(2));
   }
-  return a + zero3<double>();  // -0 becomes 0, so that equal axes hash alike
+  return a + zero3<double>();  // change -0 to 0, so that equal axes have equal hashes
 }
 
 const char* const expected_color = "needs three or four numbers from 0 to 1, or text such as '#4477aa'";
@@ -112,11 +112,11 @@ Mat3<double> rotation(const std::string& name, const Mat3<double>& R) {
 }
 
 std::string Inertia::fault() const {
-  constexpr double printed_digits = 1e-5;  // error of the triangle inequality by printing six digits
+  constexpr double printed_digits = 1e-5;  // tolerance of the triangle inequality, for inertias that were printed with six digits
   const Sym3<double> I = symmetric(about_com);
   if (is_physical(mass, I, printed_digits)) return {};
   const Vec3<double> principal = principal_moments(I);
-  // a radius of gyration below a micron is the rounding error of a point mass
+  // smaller radii of gyration, below a micron, are rounding errors of a point mass
   if (principal.cwiseAbs().maxCoeff() <= 1e-12 * std::abs(mass)) return {};
   std::vector<std::string> moments;
   for (int k = 0; k < 3; ++k) {

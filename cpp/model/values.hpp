@@ -1,4 +1,4 @@
-// Numbers, axes, placements, inertias and laws from users, and their checks. Errors show the value as it was passed.
+// Conversion and checks of values from users: numbers, axes, placements, inertias and time functions. Errors show a value as it was passed.
 #pragma once
 
 #include <array>
@@ -24,30 +24,30 @@ struct NumberArray {
 };
 std::optional<NumberArray> numbers_of(const Value& value);
 
-/// Read a unit vector: "x", "-z" or three numbers. A unit vector is kept exactly as written.
+/// Read a unit vector: "x", "-z" or three numbers. A vector that already has unit norm is not changed.
 Vec3<double> unit_axis(const Value& axis);
 
-/// Red, green, blue and opacity from 0 to 1: of three or four numbers, or text such as "#4477aa"; none: of anything else.
+/// Convert three or four numbers, or text such as "#4477aa", to red, green, blue and opacity from 0 to 1; nullopt for anything else.
 std::optional<std::array<double, 4>> color(const Value& value);
 extern const char* const expected_color;
 
-/// The rotation nearest to R, which has at least four correct digits.
+/// Return the rotation nearest to R; R must have at least four correct digits.
 Mat3<double> rotation(const std::string& name, const Mat3<double>& R);
 
-/// Mass [kg], centre of mass [m], and the tensor about it [kg m2], in the body's frame.
+/// Inertia from a mass [kg], the centre of mass [m], and the inertia tensor about the centre of mass [kg m2], all in the body's frame.
 struct Inertia {
   double mass = 0.0;
   Vec3<double> com = zero3<double>();
   Mat3<double> about_com = Mat3<double>::Zero();
 
-  /// Return the reason why no body can have this inertia; empty if a body can.
+  /// Return the reason why no body can have this inertia; empty if it is physically possible.
   std::string fault() const;
   sarrus::Inertia<double> about_origin() const;
 };
-/// Check that a tensor is finite and symmetric. It is not checked whether a body can have it, because many models of real robots violate that.
+/// Check that a tensor is finite and symmetric. Physical consistency is not required, because many published models of robots violate it.
 Inertia checked(Inertia inertia);
 
-/// Fields of a law, a transform and an inertia in documents.
+/// Names and order of the fields of a time function, a transform and an inertia in documents.
 struct LawFields {
   std::vector<double> starts = {0.0};
   std::vector<std::vector<double>> coefficients = {{0.0}};

@@ -70,9 +70,7 @@ std::map<std::vector<int>, std::vector<int>> Positions::by_leading_joints(const 
     return groups;
   }
   auto [projectors, counts] = free_motions(request.states, start, request.time);
-  std::vector<int> in_tree;
-  for (const int j : all)
-    if (!mechanism.joints()[j].closes_a_loop) in_tree.push_back(j);
+  std::vector<int> in_tree = joints_in_tree(all);
   std::sort(in_tree.begin(), in_tree.end(),
             [&](int a, int b) { return mechanism.description().joints[a].name < mechanism.description().joints[b].name; });
   std::vector<std::pair<int, int>> velocities;

@@ -60,12 +60,7 @@ std::vector<Vector> Positions::assembly_modes(const JointNumbersByName& fixed, c
     seen.push_back(pose), modes.push_back(q);
   }
   if (!tree) return modes;
-  const auto back = closure({}, [&] {
-    std::vector<int> in_tree;
-    for (const int j : request.joints)
-      if (!model_.mechanism.joints()[j].closes_a_loop) in_tree.push_back(j);
-    return in_tree;
-  }());
+  const auto back = closure({}, joints_in_tree(request.joints));
   const RowMajor home = start_near(model_, one, {}, times(time));
   for (Vector& q : modes) q = tree->convert_back(one, row(q), home, times(time), *back).row(0);
   return modes;

@@ -183,6 +183,13 @@ class Positions {
     RowMajor q;
     Flags closed;
     std::string why;
+
+    /// Replace the results of these states.
+    void take(const std::vector<int>& rows, const Found& other) {
+      set_rows(q, rows, other.q);
+      for (std::size_t k = 0; k < rows.size(); ++k) closed(rows[k]) = other.closed(k);
+      why = other.why;
+    }
   };
   /// Solutions on branches, with the status of each state, and true for states without a branch, which are not solved.
   struct OnBranch {
@@ -198,7 +205,10 @@ class Positions {
   std::pair<AssembledStates, std::string> solve(const Request& request) const;
   Found nearest(const Request& request) const;
   Found search_in(const Closures& closures, const Request& request) const;
+  Found closed_from(const Closures& closures, const Request& request, const RowMajor& start, bool is_last) const;
+  Found search_in_other(const OtherTree& tree, const Request& request) const;
   Found nearby(const Request& request, const RowMajor& q) const;
+  std::vector<int> joints_in_tree(const std::vector<int>& joints) const;
   int prescribed_motions(const std::vector<int>& joints) const;
   /// Return true if no more coordinates of these joints are prescribed than the loops leave free, so that all of them determine the motion.
   bool all_lead(const std::vector<int>& joints, const Vector& start, const std::optional<double>& time) const;

@@ -202,6 +202,13 @@ std::shared_ptr<const OtherTree> Positions::other_tree(const Goal& goal, Near& n
   return nullptr;
 }
 
+std::vector<int> Positions::joints_in_tree(const std::vector<int>& joints) const {
+  std::vector<int> in_tree;
+  for (const int j : joints)
+    if (!model_.mechanism.joints()[j].closes_a_loop) in_tree.push_back(j);
+  return in_tree;
+}
+
 RowMajor Positions::coordinates_now(int joint, const States& states, const RowMajor& q, const Times& time) const {
   const Mechanism& mechanism = model_.mechanism;
   const Mechanism::PlacedJoint& at = mechanism.joints()[joint];

@@ -21,7 +21,7 @@ std::vector<char> needed(const Graph& g, const Ids& results) {
   return live;
 }
 
-/// Return the order in which the algorithm recorded the expressions.
+/// Return the expressions in the order in which the algorithm recorded them.
 Ids as_recorded(const Graph& g, const std::vector<char>& live) {
   Ids order;
   for (int i = 0; i < g.size(); ++i)
@@ -29,8 +29,8 @@ Ids as_recorded(const Graph& g, const std::vector<char>& live) {
   return order;
 }
 
-/// Return a depth-first order from the results. Of the operands of an expression, the one that needs more live numbers comes first, as in a tree
-/// (Sethi and Ullman 1970).
+/// Return a depth-first order that begins at the results. Of the operands of an expression, the operand that needs more live values is computed
+/// first, as for expression trees (Sethi and Ullman 1970).
 Ids depth_first(const Graph& g, const std::vector<char>& live, const Ids& results) {
   std::vector<int> need(live.size(), 0);
   std::vector<Ids> operands(live.size());
@@ -48,7 +48,8 @@ Ids depth_first(const Graph& g, const std::vector<char>& live, const Ids& result
   }
   Ids order;
   std::vector<char> ordered_flags(live.size(), 0);
-  std::vector<std::pair<int, std::size_t>> open;  // expression and its next operand; no recursion, because chains may be long
+  // stack of (expression, its next operand); no recursion, because chains of expressions may be long
+  std::vector<std::pair<int, std::size_t>> open;
   for (const int result : results) {
     if (!stands_by_itself(g, result)) open.push_back({result, 0});
     while (!open.empty()) {
@@ -83,13 +84,13 @@ int alive(const Graph& g, const Ids& order, const Ids& results) {
   return most;
 }
 
-/// Return the order with the fewest simultaneously live numbers.
+/// Return the order of expressions with the fewest simultaneously live values.
 Ids ordered(const Graph& g, const std::vector<char>& live, const Ids& results) {
   Ids order = as_recorded(g, live), other = depth_first(g, live, results);
   return alive(g, other, results) < alive(g, order, results) ? other : order;
 }
 
-/// Return the digits of a number; in single precision tiny and huge numbers are clamped to its range.
+/// Return the digits of a number. In single precision, tiny and huge numbers are replaced by the ends of its range.
 std::string digits(double x, bool single) {
   char text[40];
   if (!std::isfinite(x)) return std::isnan(x) ? "NAN" : x > 0.0 ? "INFINITY" : "-INFINITY";
@@ -118,7 +119,7 @@ std::vector<std::pair<std::string, int>> counted(const Graph& g, const Ids& orde
   return all;
 }
 
-/// Return an expression in C, with x(i) for operands; `f` is the suffix of the library's functions.
+/// Return an expression in C; x(i) returns the text of operand i. `f` is the suffix of the library's functions.
 template <class Words> std::string written(const Expression& e, const Words& x, const std::string& f) {
   const auto [a, b, c] = e.operand;
   switch (e.op) {
@@ -175,7 +176,7 @@ C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs,
     declare(real, array, ids.size()), body += ids.empty() ? "  (void)" + array + ";\n" : "";
 
   const auto x = [&](int i) { return g[i].op == Op::constant ? digits(g[i].number, g.single) : term.at(i); };
-  std::map<int, std::pair<int, int>> turns;  // angle: its sine and its cosine, if they are used
+  std::map<int, std::pair<int, int>> turns;  // for each angle, the expressions of its sine and its cosine, if they are used
   for (const int i : order) {
     const auto at = turns.emplace(g[i].operand[0], std::pair{-1, -1}).first;
     if (g[i].op == Op::sine) at->second.first = i;
@@ -209,7 +210,7 @@ C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs,
 }
 
 std::string c99_turn(bool single) {
-  // the compiler must not reorder its operations, which reduce an angle exactly
+  // this function reduces an angle exactly, so the compiler must not reorder its operations
   const std::string kept =
       "#include <float.h>\n#if defined(__FAST_MATH__) || defined(_M_FP_FAST) || FLT_EVAL_METHOD " +
       std::string(single ? "!= 0" : "> 1") +

@@ -1,4 +1,5 @@
-// Recorded expressions as a C99 function: straight lines without a branch, a loop, a call other than sarrus_turn and math.h, or static memory.
+// Conversion of recorded expressions to a C99 function: straight-line code without branches, loops and static memory; it calls only sarrus_turn and
+// functions of math.h.
 #pragma once
 
 #include <string>
@@ -15,13 +16,13 @@ struct C99Function {
   std::string declaration, definition;
   std::vector<std::pair<std::string, int>> operations;  // names and numbers of operations
   int statements, alive;  // alive: largest number of simultaneously live values
-  bool turns;  // true if it calls sarrus_turn, for sine and cosine together
+  bool turns;  // true if it calls sarrus_turn, which computes sine and cosine together
 };
 
-/// Generate a function. `status`: an expression that it returns as an int, or -1. Results may overwrite arguments.
+/// Generate a function. `status`: index of the expression that the function returns as an int, or -1. Results may overwrite arguments.
 C99Function c99(const Graph& graph, const std::string& name, const NamedIds& inputs, const NamedIds& outputs, int status);
 
-/// Return the beginning of a file with such functions, without comments: sarrus_turn.
+/// Return the first lines of a file with such functions, without comments: the function sarrus_turn.
 std::string c99_turn(bool single);
 
 }  // namespace sarrus

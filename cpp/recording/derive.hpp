@@ -1,20 +1,21 @@
-// Derivatives of recorded expressions: one backward sweep over the graph for each result (reverse mode; Griewank and Walther, Evaluating
-// Derivatives, 2008, section 3.2). Expressions that several sweeps share are recorded once, as all expressions are.
+// Derivatives of recorded expressions: one backward sweep over the graph for each result (reverse mode; Griewank and Walther, Evaluating Derivatives,
+// 2008, section 3.2). Like all expressions, those that several sweeps share are recorded once.
 #pragma once
 
 #include "graph.hpp"
 
 namespace sarrus {
 
-/// Return d result / d input, a row for each result. Inputs may be any expressions: the sweep ends there, as if they were independent of each other. A
-/// choice is differentiated on the chosen side.
+/// Return d result / d input, one row per result. Inputs may be any expressions; the sweep ends at them, so they are treated as independent
+/// variables. For a choice (select), the chosen operand is differentiated.
 inline std::vector<Ids> derivatives(Graph& g, const Ids& results, const Ids& inputs) {
   std::vector<Ids> rows;
   std::vector<char> is_input(static_cast<std::size_t>(g.size()), 0);
   for (const int i : inputs) is_input[static_cast<std::size_t>(i)] = 1;
   const int zero = g.constant(0.0);
   for (const int result : results) {
-    Ids by(static_cast<std::size_t>(result) + 1, zero);  // d result / d expression, up to the current expression of the sweep
+    // derivative of the result by each expression; valid for the expressions that the sweep has passed
+    Ids by(static_cast<std::size_t>(result) + 1, zero);
     by[static_cast<std::size_t>(result)] = g.constant(1.0);
     for (int i = result; i >= 0; --i) {
       const int w = by[static_cast<std::size_t>(i)];

@@ -77,7 +77,7 @@ int Graph::input(const double* sample_values) {
   return i;
 }
 
-// ---- arithmetic: signs are moved outwards, where sums absorb them, and constants behind variables ---------------------------------------
+// ---- arithmetic: signs are moved outwards, where sums absorb them; constants are moved behind variables ---------------------------------
 
 int Graph::negative(int a) {
   if (is_constant(a)) return constant(-number(a));
@@ -115,7 +115,7 @@ int Graph::difference(int a, int b) {
   return make({Op::difference, {a, b, -1}});
 }
 
-/// Return c1 x + c2 x as (c1 + c2) x, and sin^2 x + cos^2 x as 1; -1: neither.
+/// Simplify c1 x + c2 x to (c1 + c2) x, and sin^2 x + cos^2 x to 1. Return -1 if neither applies.
 int Graph::collected(int a, int b, double sign) {
   if (!is(a, Op::product) || !is(b, Op::product)) return -1;
   const int x = operand(a), y = operand(b);
@@ -145,7 +145,7 @@ int Graph::product(int a, int b) {
   return make({Op::product, {std::min(a, b), std::max(a, b), -1}});
 }
 
-/// Return a times 1 / b: one division serves all quotients by b.
+/// Return a times 1 / b, so that one division serves all quotients by b.
 int Graph::quotient(int a, int b) {
   if (is_constant(b)) return product(a, constant(1.0 / number(b)));
   if (is(a, 0.0)) return a;
@@ -239,7 +239,7 @@ int Graph::finite(const Ids& results) {
       if (k >= 0) live[static_cast<std::size_t>(k)] = 1;
   }
   if (!may_fail) return constant(1.0);
-  // absolute values, because numbers of both signs could cancel in the samples
+  // sum of absolute values, because values of both signs could cancel in the samples
   int total = constant(0.0);
   Ids each = results;
   std::sort(each.begin(), each.end());

@@ -1,8 +1,8 @@
-// Graph of the expressions of a computation. Equal expressions are stored once (common subexpressions), constants are folded, signs and zeros
+// Graph of the expressions of a computation. Equal expressions are stored once (common subexpressions), constants are folded, and signs and zeros are
 // removed early. Operands precede the expressions that use them, so that a walk through the list is a walk up the graph.
 //
-// Each expression has its values in a few sample states. They decide on branches and loops that depend on data: the path that no sample takes is left
-// out, and this decision is kept as a condition which generated code can check.
+// Each expression stores its values at a few sample states. These values determine branches and loops that depend on data: a path that no sample
+// takes is not recorded. The condition for this is stored as an assumption, which generated code can check.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace sarrus {
 enum class Op : unsigned char {
   constant,
   input,
-  same,  // a copy of a number as a separate expression, excluded from folding: derivatives end at it
+  same,  // a copy of an expression that is not folded with the original: derivatives end at it
   negative,
   sum,
   difference,
@@ -36,7 +36,7 @@ inline bool is_condition(Op op) { return op == Op::less || op == Op::both || op 
 struct Expression {
   Op op;
   int operand[3] = {-1, -1, -1};
-  double number = 0.0;  // value of a constant; index of an input
+  double number = 0.0;  // for a constant its value; for an input its index
 };
 
 using Ids = std::vector<int>;
@@ -44,11 +44,11 @@ using Ids = std::vector<int>;
 class Graph {
  public:
   const int samples;
-  const bool single;  // true if it is recorded for single precision (Record's tolerances)
+  const bool single;  // true if code for single precision is recorded (tolerances of Record)
 
   Graph(int samples, bool single) : samples(samples), single(single) {}
 
-  /// Return the graph to which records on this thread belong.
+  /// Return the graph into which operations on this thread are recorded.
   static Graph*& current() {
     static thread_local Graph* graph = nullptr;
     return graph;
@@ -57,7 +57,7 @@ class Graph {
   const Expression& operator[](int i) const { return expressions_[static_cast<std::size_t>(i)]; }
   int size() const { return static_cast<int>(expressions_.size()); }
   const double* values(int i) const { return values_.data() + static_cast<std::size_t>(i) * static_cast<std::size_t>(samples); }
-  /// Return the conditions that were assumed to be true: each of them holds in all samples.
+  /// Return the conditions that were assumed to be true; each of them is true in all samples.
   const Ids& assumed() const { return assumed_; }
 
   int constant(double x);
@@ -78,14 +78,14 @@ class Graph {
   int both(int a, int b);
   int opposite(int a);
   int choice(int condition, int a, int b);
-  /// Return true if a condition holds in any sample. If it holds in none, its opposite becomes an assumption; not
-  /// in single precision, because there the condition only compares corrections with the rounding of doubles.
+  /// Return true if a condition is true in any sample. If it is false in all samples, its opposite becomes an assumption. No assumption is added in
+  /// single precision, because such conditions then only compare corrections with the rounding of doubles.
   bool any(int condition);
   bool holds_somewhere(int condition) const;
   void assume(int condition) { assumed_.push_back(condition); }
-  /// Return an expression that is 1 if all assumptions hold, for a choice.
+  /// Return an expression that is 1 if all assumptions are true, for use in a choice (select).
   int all_assumed();
-  /// Return the condition that all results are finite; 1 if no division or root occurs in them.
+  /// Return a condition for finite results: all results are finite. It is 1 if no division or root occurs in them.
   int finite(const Ids& results);
 
  private:

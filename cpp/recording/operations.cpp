@@ -8,7 +8,7 @@
 
 namespace sarrus {
 
-/// Evaluate a function of time: pieces by choice.
+/// Evaluate a function of time; choices (select) find the current piece.
 void evaluate(const Law& law, const Record* time, Record (&out)[3]) {
   const int pieces = static_cast<int>(law.start.size()), terms = static_cast<int>(law.coefficient.size()) / pieces;
   const Record t = time ? *time : Record(0.0);
@@ -27,7 +27,7 @@ void evaluate(const Law& law, const Record* time, Record (&out)[3]) {
     out[0] += Record(amplitude) * s, out[1] += Record(amplitude * rate) * c, out[2] -= Record(amplitude * rate * rate) * s;
   }
 }
-/// Evaluate a law that is given by value, rate and acceleration, which are inputs of the call.
+/// Evaluate a time function whose value, rate and acceleration are inputs of the call.
 void evaluate(const Law& law, const Record* parameter, const Record* time, Record (&out)[3]) {
   if (!law.start.empty()) return evaluate(law, time, out);
   std::copy_n(parameter + law.parameter_index, 3, out);
@@ -153,7 +153,7 @@ RecordedTasks record(const Tree& tree, const TaskControl& control, const TaskInp
   report.a = a.data(), report.error = error.data(), report.missed = missed.data(), report.damping = &damping;
   const Record status = task_control<Record>(tree, thread_arena(), control, parameter.data(), call.data(), time[0], q.data(),
                                              v.data(), z.data(), nullptr, motor.data(), z_dot.data(), {}, report);
-  // if a task is damped, single precision has too few digits
+  // damping of tasks requires more digits than single precision has
   if (Record::graph().single) Record::graph().assume((damping < Record(1e-30)).id);
   for (const TaskMotor& at : control.motor) efforts.push_back(motor[static_cast<std::size_t>(at.iv)]);
   return {ids(efforts), ids(a), ids(error), ids(missed), ids(z_dot), status.id};

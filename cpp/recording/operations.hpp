@@ -1,4 +1,4 @@
-// Recorded functions of a state: operations of kernels/operation_list.hpp by name, evaluated with symbolic numbers.
+// Recorded functions of a state: the operations of kernels/operation_list.hpp by name, evaluated on symbolic numbers.
 #pragma once
 
 #include <optional>
@@ -27,11 +27,11 @@ struct RecordedOperation {
 };
 const std::vector<RecordedOperation>& recorded_operations();
 
-/// Mechanism whose parameters are set to zero or one if they differ from these only by rounding (cosines of quarter
-/// turns), so that products with zero vanish. The changes are below the rounding of the mechanism's length.
+/// Mechanism in which parameters that equal zero or one up to rounding (such as cosines of quarter revolutions) are set to exactly zero or one, so
+/// that products with zero vanish. The changes are below the rounding of the mechanism's length.
 class RoundedTree {
  public:
-  /// Round the parameters of a tree. `in_world`: rows of ball joints along the world's axes, which leaves motions unchanged.
+  /// Round the parameters of a tree. `in_world`: express the rows of ball joints along the world's axes, which does not change motions.
   RoundedTree(const Tree& tree, bool in_world);
   RoundedTree(const RoundedTree&) = delete;
   RoundedTree& operator=(const RoundedTree&) = delete;
@@ -43,7 +43,8 @@ class RoundedTree {
   std::vector<Constraint> constraints_;
 };
 
-/// Expressions of the result and of the status, from the expressions `in` (none: omitted), recorded in Graph::current().
+/// Record an operation into Graph::current(); returns the expressions of the result and of the status. `in`: expressions of the inputs (none:
+/// omitted).
 struct RecordedResult {
   Ids result;
   int status;
@@ -51,8 +52,8 @@ struct RecordedResult {
 RecordedResult record(const Tree& tree, const RecordedOperation& operation, const Frame& frame,
                       const std::vector<std::optional<Ids>>& in);
 
-/// A recorded task controller without limits and contacts: efforts of its motors, accelerations, and of the rows of all tasks errors and residuals. A
-/// law without pieces is read from the parameters: value, rate and acceleration, from index `which` on.
+/// A recorded task controller without limits and contacts: efforts of its motors, accelerations, and errors and residuals of the rows of all tasks. A
+/// time function without pieces is read from the parameters: three values from index `which` on, namely value, rate and acceleration.
 struct RecordedTasks {
   Ids efforts, acceleration, error, missed, z_dot;
   int status;

@@ -1,6 +1,6 @@
-// Record: a symbolic number. An algorithm that is a template on its scalar, run on records, records the expressions of its result in a graph. A
-// comparison gives a symbolic condition: select() keeps both sides, and any(), which decides on loops, evaluates it in the sample states of the
-// graph.
+// Record: a symbolic number. If an algorithm that is a template on its scalar runs on Records, it stores the expressions of its result in a graph. A
+// comparison returns a symbolic condition: select() stores both operands, and any(), which controls loops, evaluates the condition at the sample
+// states of the graph.
 #pragma once
 
 #include "../loops/tolerances.hpp"
@@ -49,10 +49,10 @@ inline void sincos(Record x, Record& s, Record& c) {
   s = Record::of(Record::graph().sine(x.id)), c = Record::of(Record::graph().cosine(x.id));
 }
 
-/// Return a tolerance; single precision has its own for rounding.
+/// Return the tolerance; single precision has a different tolerance of rounding errors.
 template <> inline Record tolerance<Record>(double x, double in_single) { return Record(Record::graph().single ? in_single : x); }
 
-/// Assume that the next correction is below 1e-5 of the solution, because corrections shrink by about the same factor.
+/// Assume that the next correction is below 1e-5 of the solution, because each correction is smaller than the previous one by about the same factor.
 template <> inline void expect_settled(const LastCorrection<Record>& last) {
   if (!Record::graph().single) return;
   const Record most = sqrt(last.size * last.before) * Record(1e-5) + last.unheld * Record(1e-14);

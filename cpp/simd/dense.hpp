@@ -1,4 +1,4 @@
-// Small dense equations of plain numbers, row-major, in place.
+// Solution of small dense linear equations with scalar entries; matrices are row-major and overwritten.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace sarrus {
 
-/// Return true if x is finite, also if the compiler may assume that all numbers are.
+/// Return true if x is finite, even if the compiler may assume that all numbers are finite.
 inline bool finite_bits(double x) {
   std::uint64_t bits;
   std::memcpy(&bits, &x, sizeof bits);
@@ -17,11 +17,11 @@ inline bool finite_bits(double x) {
   return (bits >> 52 & 0x7ff) != 0x7ff;
 }
 
-/// Number of pivots that are eliminated before the rest is updated, once by all of them, for matrices that do not fit a cache. The results do
-/// not depend on it.
+/// Number of pivots that are eliminated before the remaining matrix is updated by all of them at once, for matrices that do not fit into a cache. The
+/// results do not depend on this number.
 constexpr int panel_width = 8;
 
-/// Subtract scale(row, k) times the rows of a panel from the rows below it, from column `from` on.
+/// Subtract scale(row, k) times the rows of a panel from the rows below it, in the columns from `from` on.
 template <class Scale> void subtract_panel(int n, double* A, int first, int row, int from, Scale&& scale) {
   const double* rows[panel_width];
   double scales[panel_width];
@@ -71,7 +71,7 @@ inline bool solve_dense(int n, double* A, double* b) {
   return true;
 }
 
-/// Solve the same if unknowns and equations have the units unit(k): pivots are compared in these units.
+/// Solve A x = b if unknowns and equations have the units unit(k): pivots are compared in these units.
 template <class Unit> bool solve_dense(int n, double* A, double* b, const Unit& unit) {
   for (int r = 0; r < n; ++r) {
     for (int c = 0; c < n; ++c) A[r * n + c] *= unit(c) / unit(r);
@@ -82,7 +82,8 @@ template <class Unit> bool solve_dense(int n, double* A, double* b, const Unit& 
   return true;
 }
 
-/// A = U^T U, with U in the upper triangle and 1 / u on its diagonal. False if a pivot is not positive, or if stops() returned true.
+/// Factorise A = U^T U, with U in the upper triangle and 1 / u on its diagonal. Returns false if a pivot is not positive, or if stops() returned
+/// true.
 template <class Stops = NeverStops> bool cholesky(int n, double* A, Stops&& stops = {}) {
   for (int first = 0; first < n; first += panel_width) {
     const int end = std::min(n, first + panel_width);

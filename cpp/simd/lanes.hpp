@@ -1,4 +1,4 @@
-// Number of states that share the registers of the instruction set level of a file.
+// Number of states in lanes, for the instruction set level for which a file is compiled.
 #pragma once
 
 #include <type_traits>
@@ -7,16 +7,16 @@
 
 namespace sarrus {
 
-// for recursions over a tree: four even if registers hold eight, because the data of a body would not fit into the registers with
-// eight
+// for recursions over a tree: at most four lanes, even if registers have eight, because the data of a body with eight lanes would not fit into the
+// registers
 #if defined(__AVX__)
 constexpr int tree_lanes = 4;
 #else
 constexpr int tree_lanes = 2;
 #endif
 
-// for sparse solves, which are chains of dependent sums: more states in lanes hide the latency (measured on Zen 4: eight
-// lanes do 3.2 to 3.8 times what one state does, four 2.5 to 3.2)
+// for sparse solves, which are chains of dependent sums: more states in lanes hide the latency (measured on Zen 4: eight lanes have 3.2 to 3.8 times
+// the throughput of one state, four lanes 2.5 to 3.2 times)
 #if defined(__AVX512F__)
 #define SARRUS_TREE_LANES_DIFFER
 constexpr int loop_lanes = 8;
@@ -31,7 +31,7 @@ using SideBySide = double;
 using SideBySide = Packet<loop_lanes>;
 #endif
 
-/// Type that holds directions of a state, or one direction of each of several states.
+/// Type that contains either several directions of one state, or one direction of each of several states.
 template <class T> using Along = std::conditional_t<std::is_same_v<T, double>, SideBySide, T>;
 
 /// States of variants.

@@ -1,6 +1,6 @@
-// Packet<W>: W doubles behind the interface of one, so that an algorithm written for a scalar T serves T = double (one state)
-// and T = Packet<W> (W states, one per lane). A comparison gives a Mask that does not convert to bool: an `if` on a lane's value
-// does not compile, and select() takes its place. Needs the vector extensions of GCC and Clang.
+// Packet<W>: W doubles behind the interface of one, so that an algorithm written for a scalar T serves T = double (one state) and T = Packet<W> (W
+// states, one per lane). A comparison returns a Mask, which does not convert to bool: an `if` on a lane's value does not compile and must be replaced
+// by select(). Needs the vector extensions of GCC and Clang.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@
 #if defined(__OPTIMIZE__) && !defined(SARRUS_ONE_STATE)
 #define SARRUS_INLINE inline __attribute__((always_inline))
 #define SARRUS_INLINED __attribute__((always_inline))  // of a lambda
-#else  // a debugger sees every function, and recorded functions are compiled quickly
+#else  // in these builds functions are not inlined: debuggers can step into them, and recorded functions compile faster
 #define SARRUS_INLINE inline
 #define SARRUS_INLINED
 #endif
@@ -40,7 +40,7 @@ template <int W> struct Mask {
   typename Register<W>::bits lanes;  // all ones where true
 };
 
-/// `Own`: each lane is another mechanism with parameters of its own (spatial/numbers.hpp); otherwise all lanes are states of one mechanism.
+/// `Own`: true if each lane is another mechanism with its own parameters (spatial/numbers.hpp); false if all lanes are states of one mechanism.
 template <int W, bool Own = false> struct Packet {
   using Real = typename Register<W>::real;
   static constexpr int width = W;
@@ -75,7 +75,8 @@ template <int W, bool Own = false> struct Packet {
   friend SARRUS_INLINE Mask<W> operator<(Packet a, Packet b) { return {a.lanes < b.lanes}; }
   friend SARRUS_INLINE Mask<W> operator>(Packet a, Packet b) { return {a.lanes > b.lanes}; }
 
-  template <class F> static Packet each(F f) {  // for functions without a vector instruction; not used in time-critical code
+  // call a scalar function lane by lane, if there is no vector instruction; not used in time-critical code
+  template <class F> static Packet each(F f) {
     Packet r;
     for (int i = 0; i < W; ++i) r.lanes[i] = f(i);
     return r;
@@ -126,7 +127,7 @@ typedef double WideDoubles __attribute__((vector_size(32), aligned(8), may_alias
 typedef double WideDoubles __attribute__((vector_size(16), aligned(8), may_alias));
 #endif
 
-/// Subtract scale[0] * from[0] + ..., `count` entries each; doubles are vectorised, too.
+/// Subtract scale[0] * from[0] + ... (arrays of `count` entries); for doubles the loop is vectorised.
 template <class T, int N>
 SARRUS_INLINE void subtract_scaled(T* to, const T* const (&from)[N], const T (&scale)[N], int count) {
   for (int i = 0; i < count; ++i)
@@ -188,10 +189,10 @@ template <class T> SARRUS_INLINE T inverse_or_zero(const T& x) {
 
 template <class T> SARRUS_INLINE T abs(T x) { return select(x < T(0.0), -x, x); }
 
-/// Return a difference of terms of this size, or zero if it is at rounding level.
+/// Return a difference of terms of magnitude `size`, or zero if it is at rounding level.
 template <class T> SARRUS_INLINE T unless_rounding(T x, T scale) { return select(x > scale * T(3e-15), x, T(0.0)); }
 
-/// -1, 0 or 1: the direction of a Coulomb friction force.
+/// Return the sign of x, -1, 0 or 1, such as the direction of a velocity for Coulomb friction.
 template <class T> SARRUS_INLINE T sign(T x) { return select(x > T(0.0), T(1.0), select(x < T(0.0), T(-1.0), T(0.0))); }
 
 }  // namespace sarrus

@@ -1,6 +1,6 @@
-// Sine and cosine of a packet, without branches: Cody and Waite's reduction by multiples of pi/2, then the minimax
-// polynomials of fdlibm on [-pi/4, pi/4]. Within 2 ulp of the C library's (tests/core/test_simd.py) while |x| < 1.6e6; an angle
-// beyond that (a wheel that turned 260,000 times) goes to the C library, lane by lane.
+// Sine and cosine of a packet, without branches: Cody and Waite's reduction by multiples of pi/2, then the minimax polynomials of fdlibm on [-pi/4,
+// pi/4]. For |x| < 1.6e6 the result is within 2 ulp of the C library's (tests/core/test_simd.py). For larger angles (a wheel after 260,000
+// revolutions) the C library is called, lane by lane.
 #pragma once
 
 #include "packet.hpp"
@@ -9,8 +9,9 @@ namespace sarrus {
 
 namespace trig {
 constexpr double two_over_pi = 6.36619772367581382433e-01;
-constexpr double magic = 6755399441055744.0;  // 1.5 * 2^52: adding it rounds to an integer and leaves that in the low bits
-// pi/2 in three parts: 33 bits, 33 bits, the rest; n * part is exact for n < 2^20
+// 1.5 * 2^52: adding it to x rounds x to an integer, which the low bits of the sum contain
+constexpr double magic = 6755399441055744.0;
+// pi/2 in three parts: 33 bits, 33 bits, and the remaining bits; n * part is exact for n < 2^20
 constexpr double pio2_1 = 1.57079632673412561417e+00;
 constexpr double pio2_2 = 6.07710050630396597660e-11;
 constexpr double pio2_3 = 2.02226624879595063154e-21;
@@ -39,7 +40,7 @@ template <int W, bool Own> inline void sincos(Packet<W, Own> x, Packet<W, Own>& 
   const P half_z = P(0.5) * z, one_less = P(1.0) - half_z;
   const P cos_r = one_less + (((P(1.0) - one_less) - half_z) + tail);
 
-  // quadrant n mod 4: odd swaps sine and cosine, the second bit turns signs
+  // quadrant n mod 4: if odd, sine and cosine are exchanged; the second bit changes signs
   const Bits quadrant = (Bits)shifted.lanes, odd = (quadrant & 1) != 0;
   const Real a = odd ? cos_r.lanes : sin_r.lanes, b = odd ? sin_r.lanes : cos_r.lanes;
   s.lanes = (Real)((Bits)a ^ ((quadrant & 2) << 62));
@@ -57,7 +58,7 @@ template <class T> inline void sincos(int n, const T* x, T* s, T* c) {
 }
 template <> inline void sincos(int n, const double* x, double* s, double* c) {
   for (int i = 0; i < n; i += 2) {
-    const int j = i + 1 < n ? i + 1 : i;  // if the number of angles is odd, both lanes have the last one
+    const int j = i + 1 < n ? i + 1 : i;  // if the number of angles is odd, both lanes contain the last one
     Packet<2> s2, c2;
     sincos(Packet<2>(Register<2>::real{x[i], x[j]}), s2, c2);
     s[i] = s2.lanes[0], c[i] = c2.lanes[0];

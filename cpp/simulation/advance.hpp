@@ -1,4 +1,4 @@
-// Fixed steps of all methods: a single step, and a sequence of steps.
+// Fixed steps of all methods: functions for a single step and for a sequence of steps.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace sarrus {
 
-/// Return true if some row constrains only velocities, so that no projection can restore the configuration.
+/// Return true if some row constrains only velocities. A projection of positions cannot close such a row.
 inline bool nonholonomic(const Tree& tree) {
   for (int i = 0; i < tree.loops.constraints; ++i)
     if (!holonomic(tree.loops.constraint[i])) return true;
@@ -21,7 +21,8 @@ inline bool nonholonomic(const Tree& tree) {
 }
 
 /// Take a step, close the loops at its end, and set v to displacement / h (SHAKE: Ryckaert, Ciccotti and Berendsen 1977). This v satisfies the loops
-/// to the order of h. An exact projection of v would add or remove energy in every step. But if rows agree only on the loops, v must be projected.
+/// to the order of h. An exact projection of v would add or remove energy in every step. The exception: if redundant rows are consistent only on
+/// closed loops (redundancy.hpp), v must be projected.
 template <class T> void semi_implicit_step_on_loops(System<T>& s, const T& time, const T& h, const SimulationState<T>& x) {
   const Tree& tree = s.tree;
   T *before = s.arena.template take<T>(tree.nq), *u = s.arena.template take<T>(tree.nv);
@@ -35,7 +36,7 @@ template <class T> void semi_implicit_step_on_loops(System<T>& s, const T& time,
   copy_where(by_displacement, u, x.v, tree.nv);
 }
 
-/// Return true if dry friction holds a joint at rest. A linearly implicit step would move that joint.
+/// Return true if dry friction keeps a joint at rest. A linearly implicit step would move that joint.
 template <class T> bool holds_a_joint(const System<T>& s) {
   if constexpr (carries_rates<T>) return false;
   return s.friction && s.friction->holds();
@@ -83,11 +84,12 @@ template <class T> void step_once(System<T>& s, const T& time, const T& h, const
   if (begun) s.add_kick(h, begun, begun + s.tree.nq, x.v);
   if (!momenta) return;
   for (int g = 0; g < groups->count; ++g) momenta[g] += s.impulses[g];
-  groups->move_bases(momenta, x.q, x.v);  // moving the bases does not affect the loops
+  // conservation of momentum changes only the motion of the bases, which does not affect the loops
+  groups->move_bases(momenta, x.q, x.v);
   s.impulses = nullptr;
 }
 
-/// Record violations of limits by the coordinates and velocities of a state.
+/// Record by how much the coordinates and velocities of a state exceed their limits.
 template <class T> void record_state_limits(System<T>& s, const T& time, const SimulationState<T>& x, const Record<T>& record) {
   const Arena::Scope scope(s.arena);
   AllJoints<T> all = {x.q, x.v, nullptr, s.tree.nv};
@@ -95,10 +97,11 @@ template <class T> void record_state_limits(System<T>& s, const T& time, const S
   note_limits(s.plan, time, all.q, all.v, static_cast<const T*>(nullptr), record);
 }
 
-/// Largest rate of the forces, times the step, at which the stages resolve the work of dampers.
+/// Largest product of the forces' rate and the step at which the stages still resolve the work of dampers.
 constexpr double resolved_by_quadrature = 0.3;
 
-/// Take `count` steps of length h from time + first h. `row`: (q, v, z, held values), then the run's data (record.hpp). Returns the status.
+/// Take `count` steps of length h from time + first h. `row`: (q, v, z, sampled values), then the run's monitored data (record.hpp). Returns the
+/// status.
 template <class T>
 T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, double time, double h, std::int64_t first,
           std::int64_t count, T* row) {
@@ -119,7 +122,7 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
   for (std::int64_t k = first; k < first + count; ++k) {
     const double begin = time + static_cast<double>(k) * h, end = time + static_cast<double>(k + 1) * h;
     s.fast = s.acting && (k == 0 || any(*record.stiffness > T(resolved_by_quadrature)));
-    int pieces = 0;  // number of parts of the current step so far
+    int pieces = 0;  // number of parts into which samples have divided the current step so far
     for (double from = begin, to = end;; from = to) {
       const Arena::Scope scope(arena);
       const T now = T(from);

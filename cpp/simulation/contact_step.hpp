@@ -17,8 +17,9 @@
 // - Moving contacts. Likewise beta = h/2 J_c-dot v* moves the cones to the end of the step, for points that touch and move along the surface.
 //   J_c is the Jacobian of the contact point, which moves along both shapes as their normal rotates.
 // - Gaps and bounces. A contact at distance d has b = d / h: it may just touch. A penetrating contact separates, at most at the speed of a
-//   body that falls from that depth. A hit bounces: u_n' >= -e u_n (Newton), or by a second impulse of expansion in the same step (Poisson:
-//   contact/poisson.hpp). Hits slower than three times the speed that gravity adds in a step do not bounce: there a ball comes to rest.
+//   body that falls from that depth. A hit bounces: u_n' >= -e u_n (Newton, limited by energy: contact/rebound.hpp), or by a second
+//   impulse of expansion in the same step (Poisson: contact/poisson.hpp). Hits slower than three times the speed that gravity adds in a step do not
+//   bounce: there a ball comes to rest.
 // - Hits. If the impulses differ from those of the last step, u differs too. The bias is then the mean before and after, (c(v*) + c(v'))/2,
 //   and the cones are solved a second time.
 // - Implicit terms. D and K of dampers, springs and controllers along joints are implicit (implicit_rates.hpp), and so are those between
@@ -44,9 +45,10 @@ namespace sarrus {
 namespace contact_steps {
 /// Largest number of halvings of a step whose cones are not solved.
 constexpr int halvings = 2;
-/// A hit: the velocity differs from that predicted with the last step's impulses by more than this ratio of the velocities, in the energy norm.
+/// A hit: in the energy norm, the velocity differs from the prediction with the last step's impulses by more than this fraction of the velocities.
 constexpr double hit_ratio = 0.1;
-/// Largest residual of J v = c, relative to the velocities, that the middle's factor may leave. Above it, a factor of the step's end is used.
+/// Largest residual of J v = c, relative to the velocities, up to which the factor of the step's middle is used for corrections. Above it, the matrix
+/// is factorised at the step's end.
 constexpr double slips = 1e-13;
 }  // namespace contact_steps
 
@@ -56,7 +58,7 @@ enum class GapTreatment { actual, unreachable_as_zero, zero };
 /// Result of a step: cones not solved; solved with zero impulses; or solved with impulses.
 enum class StepOutcome { failed, free, pushed };
 
-/// Return true if forces that may depend on velocities are evaluated at v*, which makes the step first-order.
+/// Return true if forces that may depend on velocities are evaluated at v*, which reduces the step to first order.
 inline bool acts_on_velocities(const System<double>& s) {
   bool acts = s.plan.controller;
   for (int i = 0; i < s.tree.loop_motions; ++i) acts |= s.tree.loop_motion[i].has_armature;
@@ -100,7 +102,7 @@ class ContactStep {
     std::copy(q, q + tree_.nq, x_.q);
   }
 
-  /// Close the loops at the end of the step, in position and velocity. Uses the factor of the middle as long as corrections converge.
+  /// Close the loops at the end of the step, in position and velocity. The factor of the middle is used as long as corrections converge.
   void close(const LoopEquation<double>& e, const Factor<double>& factor) {
     if (!s_.projects()) return;
     const Arena::Scope scope(arena_);
@@ -123,7 +125,7 @@ class ContactStep {
     for (int r = 0; r < rows.size(); ++r) left_.kinematics = std::max(left_.kinematics, std::abs(rows.slip[r]));
   }
 
-  /// Compute the generalised force at the middle, without joint forces and contacts. Also computes the rates of the elements' internal states there.
+  /// Compute the generalised force at the middle, without joint forces and contacts, and the rates of the elements' internal states.
   double* forces(double* z_dot) {
     const int nz = s_.plan.force_elements.nz;
     double* tau = doubles(nv_);
@@ -139,7 +141,7 @@ class ContactStep {
     return tau;
   }
 
-  /// Kick and second drift. Returns false if the cones were not solved.
+  /// Apply the kick and the second drift. Returns false if the cones were not solved.
   bool kick() {
     const Loops& loops = tree_.loops;
     if (s_.projects() && s_.closes > 0.5) project(s_, middle(), x_.q, x_.v, nullptr, false);  // if rows agree only on the loops
@@ -147,7 +149,7 @@ class ContactStep {
     double* z_dot = doubles(s_.plan.force_elements.nz);
     double* tau = forces(z_dot);
     add_joint_forces<double>(tree_, x_.q, v, -1.0, tau);
-    // A is the mass matrix of a tree with this additional armature
+    // if the mechanism is a tree, A is its mass matrix with this additional armature
     Tree tree = tree_;
     tree.has_joint_forces = false;
     const LinearRates rates = linear_rates(s_);
@@ -199,7 +201,7 @@ class ContactStep {
     return true;
   }
 
-  /// Add theta h D + theta^2 h^2 K (nv) to the tree's armature. Subtract from the force the remaining part of K.
+  /// Add theta h D + theta^2 h^2 K (nv) to the tree's armature. Subtract from the force the contribution of K that the armature does not cover.
   double* implicit_armature(Tree& tree, const LinearRates& rates, double* tau) {
     double* more = doubles(nv_);
     if (s_.acting) late_ = doubles(nv_);
@@ -220,7 +222,7 @@ class ContactStep {
     return more;
   }
 
-  /// Add the forces of uniform motion to a bias force, and subtract the contribution of that motion from the rates of the rows.
+  /// Add the forces that uniform motion requires to a bias force, and subtract the rates of rows in that motion from the rates of the rows.
   void take_uniform(const LoopEquation<double>& e, const double* uniform, const double* more, double* force, double* turn) {
     if (e.pieces) {
       bias_forces(tree_, arena_, x_.q, x_.v, force);
@@ -249,7 +251,7 @@ class ContactStep {
     s_.work.pushed += scalar_product(impulse_, mean, nv_);
   }
 
-  /// Compute the velocities after a kick without contacts.
+  /// Compute the velocities after a kick without contact impulses.
   void move_freely(const LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft, double* v_free) {
     const LoopSolution<double> free = solve_tightly(e, arena_, e.b, factor);
     s_.flag_contradiction(free.error);
@@ -259,7 +261,7 @@ class ContactStep {
     for (int k = 0; k < nv_; ++k) v_free[k] += x_.v[k];
   }
 
-  /// Solve with rows for all contacts that would otherwise penetrate.
+  /// Solve the kick with rows for all contacts that would otherwise penetrate.
   bool solve_all_contacts(StepRows& rows, const LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft,
                           const double* v_free, double* v_end, double fastest) {
     do {
@@ -268,7 +270,8 @@ class ContactStep {
     return true;
   }
 
-  /// Solve again after a hit, with the mean of the bias forces before and after it. If the cones are not solved, the first solution remains.
+  /// After a hit, solve the kick again with the mean of the bias forces before and after it. If the cones are not solved this time, the first
+  /// solution is used.
   void solve_contacts_again(StepRows& rows, MidpointBias& bias, LoopEquation<double>& e, const Factor<double>& factor,
                             const SoftRows& soft, double* v_free, double* v_end, double fastest) {
     const Arena::Scope scope(arena_);
@@ -283,10 +286,10 @@ class ContactStep {
     std::copy(first, first + nv_, v_end), std::copy(reported, reported + nz, x_.z), std::copy_n(impulse, size, impulse_);
   }
 
-  /// Active rows: contacts, then their moments, then rows with intervals of impulses. G is computed later.
+  /// Active rows: those of contacts, of their moments, then rows whose impulse is in an interval. The matrix G of these rows is computed later.
   struct Packed {
     ConeProblem problem;
-    double *J, *w, *p, *shift, *expands;
+    double *J, *w, *p, *shift, *expands, *rebound;  // expands, rebound (contacts): Poisson's e; Newton's e u_n, a part of `shift`
   };
   Packed pack(StepRows& rows, const double* v_free) {
     int n = 0, contacts = 0, moments = 0;
@@ -302,6 +305,7 @@ class ContactStep {
                   doubles(n),
                   doubles(n),
                   doubles(n),
+                  doubles(contacts),
                   doubles(contacts)};
     ConeProblem& problem = all.problem;
     problem.w = all.w;
@@ -317,7 +321,9 @@ class ContactStep {
     for (const StepRow& row : rows) {
       if (!row.acts || !row.contact) continue;
       add(row.J, 3, row.guess, row.shift, row.bend);
-      all.expands[problem.contacts] = row.expands, friction[problem.contacts++] = row.friction;
+      all.expands[problem.contacts] = row.expands,
+      all.rebound[problem.contacts] = row.bounces && row.expands == 0.0 ? row.shift : 0.0;
+      friction[problem.contacts++] = row.friction;
     }
     int contact = 0, end = 0;
     for (const StepRow& row : rows) {
@@ -333,7 +339,7 @@ class ContactStep {
     return all;
   }
 
-  /// Express the rows of bodies that touch at many points by rows of the relative motion of these two bodies.
+  /// If two bodies touch at many points, express the rows of these points by rows of the relative motion of the two bodies.
   CombinedRows combine(StepRows& rows, const ConeProblem& problem, const double* J) {
     constexpr int width = CombinedRows::width;
     const int n = problem.rows;
@@ -381,7 +387,7 @@ class ContactStep {
     return all;
   }
 
-  /// Solve the active rows for impulses within their cones, and compute the velocities after them. Returns true if they were solved.
+  /// Compute impulses of the active rows within their cones, and the velocities after them. Returns true if the cone problem was solved.
   bool solve_contacts(StepRows& rows, const LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft,
                       const double* v_free, double* v_end) {
     const Arena::Scope scope(arena_);
@@ -389,7 +395,7 @@ class ContactStep {
     for (const RigidContact& c : elements.all<RigidContact>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
     for (const CollisionContacts& c : elements.all<CollisionContacts>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
     for (const EndStop& stop : elements.all<EndStop>()) std::fill_n(x_.z + stop.iz, stop.states(), 0.0);
-    auto [problem, J, w, p, shift, expands] = pack(rows, v_free);
+    auto [problem, J, w, p, shift, expands, rebound] = pack(rows, v_free);
     const int n = problem.rows, contacts = problem.contacts;
     if (n == 0) return true;
     double *G = doubles(n * n), *least = doubles(n);
@@ -399,8 +405,15 @@ class ContactStep {
     rest_on_loops(e, n, J, G, v_free, shift, w);
     ConeSolution solution = solve_parts(problem, arena_, p, least, limit_);
     if (!solution.reached) return false;
-    double* before = s_.record ? doubles(n) : nullptr;
+    const bool bounces = std::any_of(rebound, rebound + contacts, [](double speed) { return speed < 0.0; });
+    double* before = s_.record || bounces ? doubles(n) : nullptr;
     for (int i = 0; i < n && before; ++i) before[i] = scalar_product(J + i * nv_, x_.v, nv_);
+    if (bounces) {
+      for (int i = 0; i < contacts; ++i) shift[3 * i] -= rebound[i];
+      limit_rebound(problem, w, {rebound, before, shift}, arena_, p, least, solution, limit_);
+      for (int i = 0; i < contacts; ++i) shift[3 * i] += rebound[i];
+      if (!solution.reached) return false;
+    }
     if (before) left_.cones = cone_residuals(problem, p, shift, before);
     if (std::any_of(expands, expands + contacts, [](double e) { return e > 0.0; })) {
       const ConeProblem second = expansion(problem, expands, arena_, p);
@@ -411,7 +424,7 @@ class ContactStep {
       if (before) left_.cones.add(cone_residuals(second, q, shift, before));
     }
     left_.natural_map = solution.natural_map;
-    // Roots of energies make metres and radians comparable. Smaller impulses are rounding of the solver, which must not determine the step's order.
+    // square roots of energies make metres and radians comparable; smaller impulses are rounding of the solver, and must not reduce the step's order
     double fastest = 0.0;
     for (int i = 0; i < n; ++i)
       if (const double mobility = G[i * n + i]; mobility > 0.0) fastest = std::max(fastest, std::abs(w[i]) / std::sqrt(mobility));
@@ -427,9 +440,9 @@ class ContactStep {
   }
 
   /// Treat small gaps as zero (attempts 3 and 4). Problem: if there are more points than motions of their bodies, even gaps of nanometres may require
-  /// velocities that no motion has, or that need a huge impulse. Then tiny gaps determine the distribution of forces, which is unbounded. Cure: gaps
-  /// smaller than the limit for rows are zero, except for the part s that motions can close. s is a least-squares solution with a small weight c on
-  /// the impulses that close the gap: s <- G (G + c)^-1 s.
+  /// velocities that no motion has, or that need a huge impulse. Tiny gaps then determine how forces are distributed, and these forces may be
+  /// arbitrarily large. Cure: gaps smaller than the limit for rows are set to zero, except for the part s that motions can close. s is a
+  /// least-squares solution with a small weight c on the impulses that close the gap: s <- G (G + c)^-1 s.
   void close_gaps(StepRows& rows, int n, const double* G, double* w, double* shift) {
     const Arena::Scope scope(arena_);
     int *at = arena_.take<int>(n), count = 0, i = 0;
@@ -454,7 +467,7 @@ class ContactStep {
     }
   }
 
-  /// Record the residuals of the step, as maxima.
+  /// Record the residuals of the step, if they exceed those of all earlier steps.
   void note(StepRows& rows) {
     if (!s_.record) return;
     double sunk = 0.0;
@@ -468,7 +481,8 @@ class ContactStep {
     most(record.work, left_.cones.work);
   }
 
-  /// Write the states of contacts: mean forces of the impulses of least norm. `moment`: the moments, which follow the impulses of all contacts.
+  /// Write the states of contacts: mean forces from the impulses of least norm. `moment`: impulses of the moments, stored after the impulses of all
+  /// contacts.
   void report_contacts(StepRows& rows, const double* impulse, const double* moment, double natural_map) {
     const auto& shapes = s_.plan.force_elements.all<CollisionContacts>();
     for (const CollisionContacts& all : shapes) x_.z[all.iz] = natural_map;
@@ -498,7 +512,7 @@ class ContactStep {
     }
   }
 
-  /// Write the states of stops. `impulse`: the impulses of stops, which follow those of contacts and moments.
+  /// Write the states of stops. `impulse`: impulses of the stops, stored after those of contacts and moments.
   void report_stops(StepRows& rows, const double* impulse) {
     for (const StepRow& row : rows) {
       if (!row.acts || row.contact) continue;
@@ -516,10 +530,11 @@ class ContactStep {
   int nv_;
   GapTreatment gaps_;
   bool pushed_ = false;
-  double* impulse_ =
-      nullptr;  // (nv + rows) impulses of contacts, stops and dry friction; then multipliers of loops, with the sign of solutions
-  double* late_ =
-      nullptr;  // (nv) per change of velocity: impulses of implicit terms, without those of the tree's springs; null: there are none
+  // (nv + rows) generalised impulse of contacts, stops and dry friction (nv), then multipliers of loops (rows), which have the sign of the saddle
+  // equation's solutions
+  double* impulse_ = nullptr;
+  // (nv) impulses of implicit terms per change of velocity, without those of the tree's springs; null: there are none
+  double* late_ = nullptr;
   struct {
     double positions = 0.0, kinematics = 0.0, momentum = 0.0, natural_map = 0.0;
     ConeResiduals cones;
@@ -539,8 +554,8 @@ inline void extrapolate(System<double>& s, double end, const double* full_step, 
   if (s.projects()) close_step(s, end, x);
 }
 
-/// Take the step or, if its cones are not solved, its two halves. Returns false if these are not solved either. A step that other forces make
-/// first-order is extrapolated, as long as no contact pushes.
+/// Take the step or, if its cones are not solved, its two halves. Returns false if the halves are not solved either. If other forces reduce the step
+/// to first order and no contact pushes, the step is extrapolated to second order.
 inline bool halved_step(System<double>& s, double time, double h, const SimulationState<double>& x, GapTreatment gaps,
                         SolverLimit& limit, int halvings = contact_steps::halvings) {
   const Arena::Scope scope(s.arena);

@@ -12,12 +12,12 @@ namespace sarrus {
 template <class T> struct Trial {
   T* x;  // final (q, v, z)
   T error;  // largest error of (u, v, z), relative to the tolerance
-  T* dense;  // 5 x (2 nv + nz), polynomial of (u, v, z): see `between`
-  T* work = nullptr;  // (5) polynomial of the work in the step; null: not computed
+  T* dense;  // 5 x (2 nv + nz): coefficients of the polynomials of (u, v, z), see `between`
+  T* work = nullptr;  // (5) coefficients of the polynomial of the work in the step; null: not computed
 };
 
-/// Write the five coefficients (`width` apart) of a component that changes from `start` by `difference`. `first` and `last` are its rates in the
-/// first and the last stage. (Hairer, Norsett and Wanner II.6, program DOPRI5: contd5)
+/// Write the five coefficients (`width` apart) of the polynomial of a component that changes from `start` by `difference`. `first` and `last`: its
+/// rates in the first and the last stage. (Hairer, Norsett and Wanner II.6, program DOPRI5: contd5)
 template <class T>
 SARRUS_INLINE void polynomial(const T& start, const T& difference, const T& first, const T& last, const T& bend, int width,
                               T* d) {
@@ -36,11 +36,11 @@ void embedded_step(System<T>& s, const T& time, const T& h, const T* row, double
   const int stages = tableau.stages;
   const auto x0 = SimulationState<T>::of(s.tree, const_cast<T*>(row)), x1 = SimulationState<T>::of(s.tree, out.x);
   for (int i = 0; i < stages; ++i) step.evaluate_stage(x0, i, time, h);
-  step.combine(x0, tableau.b, stages - 1, h, x1.q, x1.v, x1.z);  // also leaves the weighted sum of the q slopes in u
+  step.combine(x0, tableau.b, stages - 1, h, x1.q, x1.v, x1.z);  // this call also leaves the weighted sum of the q slopes in u
 
   out.error = T(0.0);
   T* d = out.dense;
-  // for one component: its slopes, its initial value and its change (for u: zero and the displacement)
+  // set the polynomial of one component from its slopes, its initial value and its change (for u: zero and the displacement)
   const auto finish = [&](T* Slopes<T>::* part, int k, const T& start, const T& difference, const T& size, double unit) {
     T off = T(0.0), bend = T(0.0);
     for (int i = 0; i < stages; ++i)
@@ -61,7 +61,7 @@ void embedded_step(System<T>& s, const T& time, const T& h, const T* row, double
     finish(&Slopes<T>::z, k, x0.z[k], x1.z[k] - x0.z[k], most(abs(x0.z[k]), abs(x1.z[k])), s.unit(s.plan.z_unit, k));
 }
 
-/// Evaluate the state at the fraction theta of the step from `row`.
+/// Evaluate the state at the fraction theta of the step that begins at the state `row`.
 template <class T> void between(const Tree& tree, int nz, const T* row, const T* dense, double theta, T* u, T* out) {
   const int nv = tree.nv, width = 2 * nv + nz;
   for (int k = 0; k < nv; ++k) u[k] = value(dense + k, width, theta);
@@ -69,8 +69,8 @@ template <class T> void between(const Tree& tree, int nz, const T* row, const T*
   for (int k = nv; k < width; ++k) out[tree.nq + k - nv] = value(dense + k, width, theta);
 }
 
-/// Find the time in the step at which the first sliding joint stops. Searches its polynomial at eighths, then by bisection. The state at that time
-/// becomes the end of the step. Returns the fraction of the step up to there; 1 if no joint stops.
+/// Find the time in the step at which the first sliding joint stops: evaluate its velocity polynomial at eighths of the step, then bisect. The state
+/// at that time becomes the end of the step. Returns the fraction of the step up to that time; 1 if no joint stops.
 inline double end_where_a_joint_stops(System<double>& s, double time, double step, const double* row, const double* dense,
                                       const SimulationState<double>& end) {
   const Arena::Scope scope(s.arena);

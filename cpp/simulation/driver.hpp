@@ -30,13 +30,14 @@ inline bool is_finite(const double* x, Count n) {
   return std::all_of(x, x + n, [](double number) { return std::isfinite(number); });
 }
 
-/// Full steps from the clock's start, then one of length `rest` if that is positive. States are stored after every `every` steps, and at the end.
+/// A schedule: full steps from the clock's initial time, then one step of length `rest` if that is positive. States are stored after every `every`
+/// steps, and at the end.
 struct Schedule {
   Clock clock;
   double rest;
   Count every = 1;
 
-  /// Build the schedule. Rounding neither changes the number of steps up to an end nor leaves a tiny last step.
+  /// Build the schedule. Rounding of the end time must not change the number of steps, nor cause a tiny last step.
   static Schedule between(double start, double end, double step, Count every = 1) {
     const double full_steps = std::floor((end - start) / step * (1.0 + 1e-14) + 1e-9), rest = end - (start + full_steps * step);
     const Schedule all = {{start, step, 0, static_cast<Count>(full_steps)}, rest > 1e-9 * step ? rest : 0.0};
@@ -44,13 +45,14 @@ struct Schedule {
   }
   Count steps() const { return clock.count + (rest > 0.0); }
   Count samples() const { return (steps() + every - 1) / every; }
-  /// Return step k as a schedule of one step.
+  /// Return a schedule that consists of step k only.
   Schedule step(Count k) const {
-    return {{clock.start + static_cast<double>(k) * clock.step, k < clock.count ? clock.step : rest, 0, 1}, 0.0};
+    if (k < clock.count) return {{clock.start, clock.step, k, 1}, 0.0};
+    return {{clock.start + static_cast<double>(k) * clock.step, rest, 0, 1}, 0.0};
   }
 };
 
-/// Call work(begin, end, stopped) for chunks of runs on several threads. Only the calling thread calls stop().
+/// Call work(begin, end, stopped) for chunks of runs, on several threads. Only the thread that called this function calls stop().
 template <class Stop, class Work> void on_threads(Count count, Count threads, Count chunk, Stop&& stop, Work&& work) {
   std::atomic<Count> next{0};
   std::atomic<bool> stopping{false};
@@ -72,7 +74,7 @@ template <class Stop, class Work> void on_threads(Count count, Count threads, Co
   helping.reserve(static_cast<std::size_t>(std::max(Count{0}, helpers)));
   try {
     for (Count t = 0; t < helpers; ++t) helping.push_back(std::async(std::launch::async, work_on_chunks, false));
-  } catch (const std::system_error&) {  // no more threads are available: the existing ones do the work
+  } catch (const std::system_error&) {  // the system cannot start another thread: the existing ones do the work
   }
   work_on_chunks(true);
   for (std::future<void>& helper : helping) {
@@ -91,7 +93,7 @@ struct Simulation {
   int integrated() const { return tree.nq + tree.nv + plan.force_elements.nz; }
   int size() const { return integrated() + plan.force_elements.held_size; }
   int row_size() const { return size() + carried_size(plan); }
-  /// Return true if a state is finite, and no velocity moves more than `farthest` in a step [rad, lengths of the mechanism].
+  /// Return true if a state is finite, and no velocity corresponds to a motion of more than `farthest` in a step [rad, lengths of the mechanism].
   bool is_sound(const double* x, double step) const {
     constexpr double farthest = 1e12;
     if (!is_finite(x, size())) return false;
@@ -104,7 +106,7 @@ struct Simulation {
     if (plan.records && !std::isfinite(*Record<double>(plan, row + size() + Guard<double>::size).supplied)) return false;
     return is_sound(row, step);
   }
-  /// Return the row of a run with the initial state (q, v, z).
+  /// Return the row of a run (state and monitored data) with the initial state (q, v, z).
   std::vector<double> begin(const std::vector<double>& state) const {
     std::vector<double> row(row_size());
     std::copy_n(state.begin(), size(), row.begin());
@@ -116,7 +118,7 @@ struct Simulation {
     Count steps = 0;
     double status = 0.0;
   };
-  /// Take fixed steps from the row: a state, then the data that the run carries. A failed step does not change the row.
+  /// Take fixed steps from the row: a state, then the run's monitored data. A failed step does not change the row.
   template <class Sample, class Watch, class Stop>
   Outcome run_fixed(const Clock& clock, double* row, Sample&& sample, Watch&& watch, Stop&& stop) const {
     const int n = size(), wide = row_size();
@@ -133,7 +135,8 @@ struct Simulation {
       ++done.steps;
       sample(done.steps, row);
       if (watch(clock.start + static_cast<double>(clock.first + done.steps) * clock.step, before.data(), row)) {
-        std::copy(before.begin() + n, before.end(), row + n);  // the run ended within this step, which is not recorded
+        // the run ended within this step: restore the monitored data from before the step
+        std::copy(before.begin() + n, before.end(), row + n);
         break;
       }
       if (stop()) {
@@ -150,7 +153,7 @@ struct Simulation {
         [] { return false; });
   }
 
-  /// Compute the state at h (less than a step) after a row. Nothing is recorded.
+  /// Compute the state at the time h (less than a step) after a row. Nothing is recorded.
   void part_of_step(double time, double h, const double* row, double* end_state) const {
     Plan only_step = plan;
     only_step.records = only_step.measures = false, only_step.limits = 0;
@@ -163,13 +166,13 @@ struct Simulation {
     return tree.loops.rows > 0 && kernels.weakest_row(tree, plan, time, q) < 1e-4;
   }
 
-  /// Run many simulations in parallel; only the calling thread calls stop(). States go to `kept` (runs, samples, size). After the failure of a run
-  /// its states are NaN; other runs are not affected. sweep.status receives the status of each run.
+  /// Run many simulations in parallel; only the calling thread calls stop(). States go to `kept` (runs, samples, size). If a run fails, its later
+  /// states are NaN; other runs are not affected. sweep.status receives the status of each run.
   template <class Stop>
   void run_many(const Schedule& schedule, const Sweep& sweep, Count count, Count threads, double* kept, Stop&& stop) const {
-    const Count samples = schedule.samples(), chunk = plan.variants
-                                                          ? std::clamp(count / (2 * threads) / 16 * 16, Count{16}, Count{64})
-                                                          : 16;  // so that one copy of their block serves all
+    const Count samples = schedule.samples(),
+                chunk = plan.variants ? std::clamp(count / (2 * threads) / 16 * 16, Count{16}, Count{64})
+                                      : 16;  // all lanes have this variant, so one copy of its block is sufficient
     std::fill(sweep.status, sweep.status + count, static_cast<signed char>(interrupted));
     std::fill(kept, kept + count * samples * size(), std::numeric_limits<double>::quiet_NaN());
     on_threads(count, threads, chunk, stop, [&](Count begin, Count end, auto&& stopped) {
@@ -199,19 +202,20 @@ struct Simulation {
         done += steps;
         for (Count i = 0; i < count; ++i) {
           if (mine.status[i] == 0) mine.status[i] = status[i];
-          if (mine.status[i] == 0 && !is_sound_row(mine.x + i * mine.size, step)) mine.status[i] = static_cast<signed char>(diverged);
+          if (mine.status[i] == 0 && !is_sound_row(mine.x + i * mine.size, step))
+            mine.status[i] = static_cast<signed char>(diverged);
         }
         if (stopped()) return std::fill(mine.status, mine.status + count, static_cast<signed char>(interrupted));
       }
       for (Count i = 0; i < count; ++i)
         if (mine.status[i] == 0) std::copy_n(mine.x + i * mine.size, n, kept + (i * samples + k) * n);
-      // states that are not copied remain NaN; if all runs have failed, all later states do
+      // states that are not copied remain NaN; if all runs have failed, this applies to all later states
       if (std::all_of(mine.status, mine.status + count, [](signed char s) { return s != 0; })) return;
     }
   }
 };
 
-/// Adaptive steps from a state, and interpolation of the last step.
+/// A run with adaptive steps, which can be continued, and interpolation within its last step.
 class AdaptiveRun {
  public:
   struct State {
@@ -235,8 +239,8 @@ class AdaptiveRun {
 
   explicit AdaptiveRun(const Simulation& simulation) : s_(simulation) {}
 
-  /// Run until the time passes `pause` or reaches `end`. Step lengths do not depend on the end: a step that the end cuts short yields only the state
-  /// `last`. It does not change `at`, so another call continues as if there had been no end. `beyond_tolerance`: number of steps that were accepted
+  /// Run until the time passes `pause` or reaches `end`. Step lengths do not depend on the end: a step that is shortened to reach the end yields only
+  /// the state `last`. It does not change `at`, so another call continues with full steps. `beyond_tolerance`: number of steps that were accepted
   /// because no other length had a smaller error.
   template <class Watch, class Stop>
   Outcome run(State& at, double pause, double end, const Options& options, const Samples& samples, double* last,
@@ -261,7 +265,7 @@ class AdaptiveRun {
     };
     const ForceElements& elements = s_.plan.force_elements;
     done.status = sample(at.time, at.x);
-    if (!x_.empty()) keep(samples, at.time, nullptr, done);  // samples for which the last call had no room
+    if (!x_.empty()) keep(samples, at.time, nullptr, done);  // samples that did not fit into the output of the previous call
     while (!done.finished && at.time < pause && done.status == 0.0) {
       const double due = next_sample(elements, at.x + s_.integrated()), instant = one_instant(elements);
       bool samples_end = due < end + instant && at.time + length.next() >= due - instant;
@@ -361,7 +365,7 @@ class AdaptiveRun {
   const Simulation& s_;
   std::vector<double> x_, dense_;  // initial state and polynomial of the last step
   double from_ = 0.0, step_ = 1.0, guard_[Guard<double>::size] = {}, work_[5] = {};
-  struct Tail {  // beginning of the first step that would pass the end
+  struct Tail {  // state at the beginning of the first step that would pass the end
     std::vector<double> x;
     double time, guard[Guard<double>::size];
     StepLength length;

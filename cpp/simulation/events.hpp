@@ -24,14 +24,14 @@ class EventFinder {
     double time;
   };
   std::vector<Occurrence> occurred;
-  int ended_by = -1;  // index of the terminal event, the last one of `occurred`; `end` is its state
+  int ended_by = -1;  // index of the terminal event, which is the last entry of `occurred`; `end` is the state at this event
   std::vector<double> end;
 
   EventFinder() = default;
   explicit EventFinder(std::vector<Event> events) : events_(std::move(events)), value_(events_.size()) {}
 
   bool any() const { return !events_.empty(); }
-  /// Start with a step from `time`. Events up to `since` are ignored, because they were already reported.
+  /// Begin with a step from `time`. Events up to `since` are ignored, because they were already reported.
   void begin(double time, double since) { last_ = time, since_ = since, evaluated_ = false; }
 
   template <class Value, class Within>
@@ -68,7 +68,7 @@ class EventFinder {
   }
 
  private:
-  /// Find the fraction of the step at which f is zero: by the Illinois variant of false position, then by bisection.
+  /// Find the fraction of the step at which f is zero, by the Illinois variant of false position or, if that converges too slowly, by bisection.
   template <class F> static double root(double old, double now, F&& f) {
     double low = 0.0, high = 1.0, f_low = old, f_high = now;
     for (int k = 0; k < 60 && f_high != 0.0 && !(high - low < 1e-14); ++k) {

@@ -1,13 +1,14 @@
-// Dry friction of joints in a simulation, as a set-valued law (Moreau 1988; Glocker 2001). A sliding joint is braked by its limit F; a joint at rest
-// is held by a force in [-F, F].
+// Dry friction of joints in a simulation, as a set-valued law (Moreau 1988; Glocker 2001). Friction opposes a sliding joint with its limit F. On a
+// joint at rest it acts with any force in [-F, F] that prevents sliding.
 //
-// Directions of sliding do not change within a step, so that the method integrates a smooth function. The first evaluation of a step decides them.
-// Let W = E M^-1 E^T on the loops for joints at rest, with E the directions of friction. The accelerations r and friction forces f satisfy
+// Directions of sliding do not change within a step, so that the method integrates a smooth function. They are determined in the first evaluation of
+// a step. Let W = E M^-1 E^T on the loops for joints at rest, with E the directions of friction. The accelerations r and friction forces f satisfy
 //
 //   r = r_0 + W f,   r_i = 0 if |f_i| <= F_i,   else f_i = -F_i and r_i >= 0, or f_i = F_i and r_i <= 0
 //
 // by principal pivoting (Murty 1974). If a joint comes to rest within a step, the step ends there. Impulses of friction then remove the remaining
-// velocity of the joint, and directions are decided again. No threshold separates rest from motion: a joint at rest has zero velocity.
+// velocity of the joint, and directions are determined again. There is no threshold between rest and motion: a joint at rest has exactly zero
+// velocity.
 //
 // Dependent joints of a loop can share friction in many ways, with equal motions; a compliance of 1e-11 selects one solution.
 #pragma once
@@ -20,10 +21,11 @@
 
 namespace sarrus {
 
-/// Solve W f = -r for the f (n) of resting joints (1; 0 for others, where f = 0). The compliance bounds f of joints that no force can move.
+/// Solve W f = -r for the friction forces f (n) of the joints that are marked 1 (resting); f of the others is 0. The compliance bounds f of joints
+/// that no force can move.
 template <class T> void hold_at_rest(Arena& arena, int n, const T* W, const T* r, const T* resting, T* f) {
-  constexpr double compliance = 1e-11,
-                   rounding = 1e-13;  // relative to the diagonal of W: above its rounding errors, too small to affect a step
+  // relative to the diagonal of W. compliance: larger than its rounding errors, but too small to affect a step
+  constexpr double compliance = 1e-11, rounding = 1e-13;
   constexpr double without_bound = 1e30;
   const Arena::Scope scope(arena);
   T *L = arena.take<T>(n * n), *inverse = arena.take<T>(n), *movable = arena.take<T>(n);
@@ -49,9 +51,9 @@ template <class T> void hold_at_rest(Arena& arena, int n, const T* W, const T* r
   }
 }
 
-constexpr double margin = 1e-9;  // relative; within it a force is at its limit, and an acceleration is zero
+constexpr double margin = 1e-9;  // relative tolerance within which a force is at its limit, and an acceleration is zero
 
-/// Decide for each joint at rest in which direction it begins to slide: -1, 1, or 0 if friction holds it.
+/// Determine the direction in which each joint at rest begins to slide: -1, 1, or 0 if friction prevents sliding.
 inline void decide_directions(Arena& arena, int n, const double* W, const double* r, const double* limit, const double* rests,
                               double* direction) {
   const Arena::Scope scope(arena);
@@ -64,7 +66,7 @@ inline void decide_directions(Arena& arena, int n, const double* W, const double
       for (int j = 0; j < n; ++j) left[i] -= W[i * n + j] * limit[j] * direction[j];
     }
     hold_at_rest(arena, n, W, left, resting, f);
-    // First, all wrong decisions change at once, which nearly always suffices; then one at a time, which always terminates.
+    // at first, change all wrong directions at once, which nearly always suffices; later only one at a time, which always terminates
     bool right = true;
     for (int i = 0; i < n && (right || change < 20); ++i) {
       if (rests[i] < 0.5) continue;
@@ -83,7 +85,7 @@ inline void decide_directions(Arena& arena, int n, const double* W, const double
   }
 }
 
-/// Change of the velocities by a force at one configuration, on the loops: the operator M^-1.
+/// The operator M^-1 on the loops at one configuration: change of the velocities by a force.
 template <class T> class Response {
  public:
   Response(System<T>& s, const T& time, const T* q, const T* v) : tree_(s.tree), arena_(s.arena) {
@@ -108,7 +110,7 @@ template <class T> class Response {
   T* L_ = nullptr;
 };
 
-/// Dry friction in the current step. The evaluations of the method call `accelerate`.
+/// Dry friction in the current step. The method's evaluations compute accelerations by `accelerate`.
 template <class T> class DryFriction {
  public:
   explicit DryFriction(System<T>& system) : s_(system) {
@@ -120,16 +122,15 @@ template <class T> class DryFriction {
     }
   }
 
-  /// Begin a step at x: determine which joints rest.
+  /// Begin a step at the state x: determine which joints are at rest.
   void begin(const T& time, const SimulationState<T>& x) {
     const Arena::Scope scope(s_.arena);
     T* size = take(n_);
     speeds(time, x.q, x.v, speed_, size);
     undecided_ = false;
     for (int k = 0; k < n_; ++k) {
-      // the velocity of a loop joint is a difference; if it is rounding, the joint is at rest
-      const T acts =
-          select(limit_[k] > T(0.0), T(1.0), T(0.0));  // 0 in lanes whose variant has no friction there, unlike other lanes
+      // the velocity of a loop joint is a difference; if that is at rounding level, the joint is at rest
+      const T acts = select(limit_[k] > T(0.0), T(1.0), T(0.0));  // 0 in lanes whose variant has no friction at this joint
       rests_[k] = select(abs(speed_[k]) > size[k], T(0.0), acts);
       direction_[k] = sign(speed_[k]) * (acts - rests_[k]);
       slowing_[k] = lets_go_[k] = T(0.0);
@@ -139,7 +140,7 @@ template <class T> class DryFriction {
     std::copy(x.v, x.v + nv_, v_begun_), std::fill(braked_, braked_ + nv_, T(0.0));
   }
 
-  /// Compute the accelerations a by tau and friction.
+  /// Compute the accelerations a due to tau and friction.
   void accelerate(const T& time, const T* q, const T* v, T* tau, T* a) {
     const Arena::Scope scope(s_.arena);
     const T* J = rows(time, q);
@@ -171,8 +172,8 @@ template <class T> class DryFriction {
     for (int k = 0; kept_ && k < n_; ++k) kept_[k] += f[k];
   }
 
-  /// Compute the force (n) along each joint with friction, at a state between steps of length of about h. There, joints at rest have velocities of
-  /// rounding, which friction would stop within 1e-9 of a step; these joints are at rest.
+  /// Compute the friction force (n) along each joint, at a state between steps of length of about h. There, joints at rest have velocities at
+  /// rounding level. Therefore a joint is at rest if friction would stop it within a small part of a step.
   void forces(const T& time, const T& h, const SimulationState<T>& x, T* tau, T* force) {
     const Arena::Scope scope(s_.arena);
     begin(time, x);
@@ -181,7 +182,7 @@ template <class T> class DryFriction {
     std::fill(rests_, rests_ + n_, T(1.0));
     const Columns columns(*this, time, x.q, x.v, rows(time, x.q));
     for (int k = 0; k < n_; ++k) {
-      const T instant = h * T(1e-9) * columns.W[k * n_ + k] * limit_[k];
+      const T instant = h * T(facts(s_.plan.method).rigid ? rigid_rest : 1e-9) * columns.W[k * n_ + k] * limit_[k];
       rests_[k] = select(abs(speed_[k]) > instant, rests[k], T(1.0));
       direction_[k] *= T(1.0) - rests_[k];
       rest_ = undecided_ = undecided_ || any(rests_[k] > T(0.5));
@@ -191,7 +192,11 @@ template <class T> class DryFriction {
     kept_ = nullptr;
   }
 
-  /// Return the fraction of the step, ending at x, after which the first joint stops (1 if none does), and mark the joints that stop.
+  /// Part of a rigid step within which friction would stop a joint that is at rest. The velocity of such a joint is zero after the full step of the
+  /// velocity, but not after the second half step of the configuration, which closes the loops and rotates the joints' axes.
+  static constexpr double rigid_rest = 1e-2;
+
+  /// Return the fraction of the step, which ends at x, after which the first joint stops (1 if none does), and mark the joints that stop.
   T stopped(const T& time, const T& h, const SimulationState<T>& x) {
     const Arena::Scope scope(s_.arena);
     T *speed = take(n_), *part = take(n_), first = T(1.0);
@@ -200,7 +205,7 @@ template <class T> class DryFriction {
       const auto turned = both(rests_[k] < T(0.5), speed[k] * direction_[k] < T(0.0));
       part[k] = select(turned, speed_[k] / select(turned, speed_[k] - speed[k], T(1.0)), T(2.0));
       first = least(first, part[k]);
-      // a joint comes to rest if it was at rest and held, or if it hardly moved because it stops just after another joint
+      // a joint comes to rest if friction already prevented its sliding, or if it moved so little that it stops just after another joint
       const auto moved = speed[k] * direction_[k] > h * slowing_[k] * T(1e-9);
       stops_[k] = rests_[k] * (T(1.0) - lets_go_[k]) * select(moved, T(0.0), T(1.0));
     }
@@ -208,7 +213,7 @@ template <class T> class DryFriction {
     for (int k = 0; k < n_; ++k) stops_[k] = select(part[k] < first + T(least_part), T(1.0), stops_[k]);
     return first;
   }
-  /// Return true if a joint that slid at the beginning of the step has the opposite direction at x.
+  /// Return true if some joint that slid at the beginning of the step slides in the opposite direction at x.
   bool turned(const T& time, const SimulationState<T>& x) {
     const Arena::Scope scope(s_.arena);
     T* speed = take(n_);
@@ -225,10 +230,11 @@ template <class T> class DryFriction {
   bool holds() const {
     return std::any_of(rests_, rests_ + n_, [](const T& rests) { return any(rests > T(0.5)); });
   }
-  static constexpr double least_part = 1e-3;  // least fraction of a step; for shorter ones an impulse stops the joint
+  // least fraction of a step for which a step is taken; before that, an impulse stops the joint
+  static constexpr double least_part = 1e-3;
 
-  /// Stop the marked joints at the end of a step of length h, which was planned with most_length. Velocities at rounding level become zero: they are
-  /// compared with what friction has removed from them, and with their values before a stop.
+  /// Stop the marked joints at the end of a step of length h, which was planned with most_length. Velocities at rounding level become zero. The
+  /// references for rounding are the velocity that friction has removed in the step, and the velocity before the stop.
   void settle(const T& time, const T& h, const T& most_length, const SimulationState<T>& x) {
     if (!rest_ && !any(stopping() > T(0.5))) return;
     const Arena::Scope scope(s_.arena);
@@ -243,7 +249,7 @@ template <class T> class DryFriction {
       const Columns columns(*this, time, x.q, x.v, J);
       std::swap(rests_, stops_);
       hold_at_rest(s_.arena, n_, columns.W, speed, stops_, impulse);
-      // a joint that reverses because of the geometry of a loop, like a rocker, is not stopped by friction
+      // a joint that reverses because of the geometry of a loop, such as a rocker, is not stopped: its reversal is not due to friction
       bool stop = true;
       for (int k = 0; k < n_; ++k) {
         const auto over = abs(impulse[k]) > limit_[k] * most_length;
@@ -261,7 +267,7 @@ template <class T> class DryFriction {
   }
   static constexpr double rounding = 1e-9;  // of velocities on loops, after projections
 
-  /// Compute the velocities along which friction acts, and the values below which each of them is rounding.
+  /// Compute the velocities along which friction acts, and for each the value below which it is rounding.
   void speeds(const T& time, const T* q, const T* v, T* speed, T* rounding) {
     const Arena::Scope scope(s_.arena);
     const T* J = rows(time, q);
@@ -315,7 +321,7 @@ template <class T> class DryFriction {
     for (int k = 0; k < n_; ++k) r[k] = friction_[k].iv < nv_ ? a[friction_[k].iv] : loop_rates[friction_[k].iv - nv_];
   }
 
-  /// M^-1 E^T and W of joints that are at rest in some lane.
+  /// Compute M^-1 E^T and W for the joints that are at rest in some lane.
   struct Columns {
     int n, nv;
     T *M_inverse_E, *W;
@@ -342,7 +348,8 @@ template <class T> class DryFriction {
     }
   };
 
-  /// Compute friction forces of resting joints within their limits. A joint that exceeds its limit is then free, and the others take its load.
+  /// Compute friction forces of resting joints within their limits. If a joint exceeds its limit, it slides, and its load is distributed to the
+  /// others.
   void hold(const T* W, T* r, T* resting, T* f) {
     hold_at_rest(s_.arena, n_, W, r, resting, f);
     bool lets_go = false;
@@ -362,7 +369,7 @@ template <class T> class DryFriction {
     for (int k = 0; k < n_; ++k) f[k] = limited[k] + least(most(f[k], -limit_[k]), limit_[k]);
   }
 
-  /// Decide the directions of resting joints in each lane.
+  /// Determine the directions of resting joints in each lane.
   void decide(T* W, T* r, T* begins) {
     const Arena::Scope scope(s_.arena);
     const auto doubles = [&](int size) { return s_.arena.template take<double>(size); };
@@ -381,18 +388,20 @@ template <class T> class DryFriction {
   const JointFriction* friction_ = s_.plan.friction;
   const int n_ = s_.plan.frictions, nv_ = tree_.nv;
   bool closing_ = false, undecided_ = false, rest_ = false;
-  // by joint: direction of sliding, 0 at rest; 1 if it is at rest at the step's beginning; 1 if it comes to rest at the step's end; 1 if it was at rest
-  // and the load exceeds its friction limit; speed at the step's beginning; velocity that friction can remove per second; friction limit
+  // by joint: direction of sliding, 0 at rest; 1 if it is at rest at the step's beginning; 1 if it comes to rest at the step's end; 1 if it was at
+  // rest and the load exceeds its friction limit; speed at the step's beginning; velocity that friction can remove per second; friction limit
   T *direction_, *rests_, *stops_, *lets_go_, *speed_, *slowing_, *limit_;
   T* kept_ = nullptr;  // output for the friction forces of an evaluation; null: none
-  T *v_begun_, *braked_;  // velocities at the step's beginning; those that friction has removed per second, in all evaluations
+  // velocities at the step's beginning; velocities that friction has removed per second, in all evaluations
+  T *v_begun_, *braked_;
 };
 
-/// Take a step that ends and continues at each time at which a joint comes to rest. Lanes in which no joint does wait for the others.
+/// Take a step in parts: a part ends at each time at which a joint comes to rest. Lanes in which no joint comes to rest wait for the others.
 template <class T, class Step>
 void step_with_friction(System<T>& s, const T& time, const T& h, const SimulationState<T>& x, Step&& step) {
   if (!s.friction) return step(time, h);
-  constexpr int most_pieces = 4;  // joints that stop one after another in a step; further ones stop by impulses at its end
+  // largest number of joints for which a step is divided; further joints that stop in it are stopped by impulses at its end
+  constexpr int most_pieces = 4;
   const int size = s.integrated();
   T *begun = s.arena.template take<T>(size), *done = s.arena.template take<T>(size);
   T now = time, left = h, waits = T(0.0);

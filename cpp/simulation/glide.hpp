@@ -2,7 +2,7 @@
 //
 // Velocities of these joints are components along the successor's axes, which rotate with it. In uniform motion, the velocity of an origin is
 // constant in the predecessor's axes. In the successor's axes it changes by v' = R'^T R v, exactly, at the rate -w x v. An integrator that uses
-// glide() includes this transport term in its drift, and its kick uses only the other accelerations. All other joints move by integrate().
+// glide() integrates this transport term in its drift. Its kick then includes only the other accelerations. All other joints move by integrate().
 #pragma once
 
 #include "../dynamics/configuration.hpp"
@@ -23,8 +23,8 @@ template <class T> void glide(const Tree& tree, const T* q, const T* u, T* q1, T
         const Mat3<T> R = rotation(Quaternion<T>::load(from)), R1 = rotation(Quaternion<T>::load(to));
         const Vec3<T> displacement = R * vec3<T>(by[3], by[4], by[5]), along = R * vec3<T>(w[3], w[4], w[5]);
         const Vec3<T> turned = transpose_times(R1, along);
-        const auto turns =
-            by[0] * by[0] + by[1] * by[1] + by[2] * by[2] > T(0.0);  // without rotation, not even rounding changes the velocity
+        // if there is no rotation, the velocity must not change, not even by rounding
+        const auto turns = by[0] * by[0] + by[1] * by[1] + by[2] * by[2] > T(0.0);
         for (int k = 0; k < 3; ++k) to[4 + k] = from[4 + k] + displacement(k), w[3 + k] = select(turns, turned(k), w[3 + k]);
       } else if constexpr (std::is_same_v<decltype(joint), Planar>) {
         T s[2], c[2];
@@ -39,7 +39,7 @@ template <class T> void glide(const Tree& tree, const T* q, const T* u, T* q1, T
   }
 }
 
-/// Compute the rates a (nv) of the velocities v (nv) in uniform motion. Returns true if any is not zero.
+/// Compute the rates a (nv) of the velocities v (nv) in uniform motion. Returns true if some rate is not zero.
 template <class T> bool uniform_motion(const Tree& tree, const T* v, T* a) {
   bool turns = false;
   for (int k = 0; k < tree.nv; ++k) a[k] = T(0.0);

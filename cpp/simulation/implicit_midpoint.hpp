@@ -1,15 +1,15 @@
-// The implicit midpoint rule: v1 = v0 + h a(t + h/2, q0 cay(h/4 (v0 + v1)), (v0 + v1)/2), q1 = q0 cay(h/2 (v0 + v1)). It is symmetric and A-stable.
-// Cayley's transform rotates by 2 atan(|h w|/2); with it a free body conserves momentum and energy to rounding.
-// In each floating group of bodies, v1 of the bases follows instead from the momentum of the group: p1 = p0 + h p-dot, with the rate at the middle.
-// This is the same rule for another quantity. Joint forces, also of loop joints, do not contribute to that rate. So without other forces, momentum is
-// conserved to rounding.
-// Problem: damping d that is faster than the step, z = h d / M_kk > 2, would make a joint's velocity oscillate from step to step. Cure: its force is
-// evaluated at v0 + (1 - 1/z) (v1 - v0), which removes within one step any velocity that no force sustains.
-// On loops the projection is symmetric too (Hairer, Lubich and Wanner V.4.1): the correction at the end is also applied at the beginning. So the rule
-// is reversible: energy oscillates without drift in regular motion. In long steps of chaotic chains it may drift.
+// The implicit midpoint rule: v1 = v0 + h a(t + h/2, q0 cay(h/4 (v0 + v1)), (v0 + v1)/2), q1 = q0 cay(h/2 (v0 + v1)). It is
+// symmetric and A-stable. Cayley's transform rotates by 2 atan(|h w|/2); with it a free body conserves momentum and energy to
+// rounding. In each floating group of bodies, v1 of the bases is computed from the momentum of the group instead: p1 = p0 + h
+// p-dot, with the rate at the middle. This is the midpoint rule for the momentum instead of the velocity. Joint forces, also of
+// loop joints, do not contribute to that rate. So without other forces, momentum is conserved to rounding. Problem: if damping
+// d is faster than the step, z = h d / M_kk > 2, a joint's velocity would oscillate from step to step. Cure: the damping force
+// is evaluated at v0 + (1 - 1/z) (v1 - v0), so that a velocity without a driving force decays within one step. On loops the
+// projection is symmetric too (Hairer, Lubich and Wanner V.4.1): the correction at the end is also applied at the beginning. So
+// the rule is reversible: energy oscillates without drift in regular motion. In long steps of chaotic chains it may drift.
 //
-// The iteration uses M + h D/2 + h^2 K/4 instead of M, with the fast dampers and springs of the tree's joints, if it contracts. Otherwise Newton's
-// method is used, with a derivative by finite differences.
+// The fixed-point iteration uses M + h D/2 + h^2 K/4 instead of M, with D and K of fast dampers and springs of the tree's joints. If it does not
+// contract, Newton's method is used, with a derivative by finite differences.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ template <class T> void as_exponential(const Tree& tree, T* u) {
     visit_every(tree.link[i].described, 0, [&](auto joint) { joint.cayley_to_exponential(u + tree.link[i].iv); });
 }
 
-/// The rule as a fixed-point problem: y = (v1, z1) is the solution if the rule maps y to itself.
+/// The midpoint rule as a fixed-point problem in y = (v1, z1): y is the solution if the rule maps y to itself.
 template <class T> struct MidpointRule {
   System<T>& s;
   T time, h;
@@ -45,9 +45,9 @@ template <class T> struct MidpointRule {
     if (s.tree.has_joint_forces) find_late_damping();
   }
 
-  /// (nv) increase of the damping force, per v1 - v0, if it is evaluated later than at the middle; null: no such increase.
+  /// (nv) additional damping force per v1 - v0, for damping that is evaluated later than at the middle; null: all damping is evaluated at the middle
   T *later = nullptr, *late = nullptr;
-  T* M = nullptr;  // (nv x nv) at the beginning of the step; only if joints have dampers or springs
+  T* M = nullptr;  // (nv x nv) M at the beginning of the step; only if joints have dampers or springs
   void find_late_damping() {
     later = take(nv), late = take(nv), M = take(nv * nv);
     crba(s.tree, s.arena, x.q, M);
@@ -85,11 +85,11 @@ template <class T> struct MidpointRule {
     groups.move_bases(p1, q, out);
   }
 
-  /// Unit of a velocity or internal state. A thousandth of it is the lower limit of the reference of errors.
+  /// Unit of a velocity or internal state. Errors are relative to its value, but to at least a thousandth of this unit.
   T unit(int k) const { return k < nv ? s.unit(s.plan.velocity_unit, k) : s.unit(s.plan.z_unit, k - nv); }
   static constexpr double rest = 1e-3;
 
-  /// Compute out - y, and return its relative norm.
+  /// Compute the residual out - y, where `out` is the value of the rule at y; return its relative norm.
   double difference_of(const double* y, const double* out, double* by) const {
     double sum = 0.0, size = square(rest);
     for (int k = 0; k < n; ++k) {
@@ -100,7 +100,7 @@ template <class T> struct MidpointRule {
     return finite_bits(sum) && finite_bits(size) ? std::sqrt(sum / size) : overflow;
   }
 
-  /// Compute the derivative (n x n) of y - out by finite differences.
+  /// Compute the derivative (n x n) of the residual y - out by finite differences.
   void derivative(double* y, const double* out, double* out_varied, double* A) {
     const double power = s.power;
     for (int c = 0; c < n; ++c) {
@@ -122,12 +122,13 @@ template <class T> struct MidpointRule {
     std::copy(y, y + n, x.v);
     s.work.supplied = h * s.power;
     if (groups.count == 0) return;
-    groups.move_bases(p1, x.q, x.v);  // exact momenta, because residuals of the iteration would add up
+    // set the momenta to their exact values, because residuals of the iteration would add up over the steps
+    groups.move_bases(p1, x.q, x.v);
     for (int g = 0; g < groups.count && s.impulses; ++g) s.impulses[g] = p1[g], s.impulses[g] -= p0[g];
   }
 };
 
-/// Correction of the iteration for linear dampers and springs of joints; not used if these are slow.
+/// Correction of the iteration for linear dampers and springs of joints. It is not used if these are slow.
 class LinearJoints {
  public:
   explicit LinearJoints(const MidpointRule<double>& rule)
@@ -155,7 +156,8 @@ class LinearJoints {
   }
 
  private:
-  static constexpr double slow = 0.05;  // ratio to the inertia of a joint; below it the plain iteration contracts as fast
+  // least ratio of h D/2 + h^2 K/4 to the inertia of a joint; below it the plain iteration contracts as fast
+  static constexpr double slow = 0.05;
   const double* M_;
   const int nv_;
   Tree tree_;
@@ -184,13 +186,14 @@ inline void implicit_midpoint_step(System<double>& s, double time, double h, con
       joints(step);
     }
     double now = 0.0, length = 1.0;
-    for (;; length *= 0.5) {  // shorter if friction or contact begins on the way
+    for (;; length *= 0.5) {  // a step is shorter if dry friction or a contact begins within it
       for (int k = 0; k < n; ++k) y[k] += (length == 1.0 ? 1.0 : -length) * step[k];
       rule.apply(y, out);
       now = rule.difference_of(y, out, off);
       if (!A || now < residual || now < 1e-12 || length < 1e-9) break;
     }
-    if (now >= residual && now < 1e-9) {  // rounding: keep the earlier of two iterates with equal residuals
+    // residuals are at rounding level: of two iterates with equal residuals, keep the earlier one
+    if (now >= residual && now < 1e-9) {
       for (int k = 0; k < n; ++k) y[k] -= now > residual ? length * step[k] : 0.0;
       residual = std::min(now, residual);
       break;
@@ -201,12 +204,13 @@ inline void implicit_midpoint_step(System<double>& s, double time, double h, con
     }
     residual = now;
   }
-  if (residual > 1e-7 && s.status == 0.0)  // near singular positions rounding is as large as this
+  if (residual > 1e-7 && s.status == 0.0)  // near singular positions rounding reaches this value
     s.status = residual < rule.overflow ? no_convergence : diverged;
   rule.finish(y);
 }
 
-/// Move a state by the least motion that changes the rows by `position`. Change its velocity by the least motion that changes their rates by `rate`.
+/// Move a state by the least motion that changes the rows by `position`. Then change its velocity by the least motion that changes the rates of the
+/// rows by `rate`.
 template <class T>
 void shift(LeastMotion<T>& least, const T* position, const T* rate, T* q, const SimulationState<T>& at) {
   integrate(least.tree, at.q, least.along(position, 1.0), q);
@@ -215,12 +219,12 @@ void shift(LeastMotion<T>& least, const T* position, const T* rate, T* q, const 
   for (int k = 0; k < least.tree.nv; ++k) at.v[k] += faster[k];
 }
 
-/// Squared residuals of positions and velocities after a step. Correcting one may increase the other.
+/// Squared residuals of positions and velocities after a step. A correction of one may increase the other.
 template <class T> struct LeftOpen {
   T positions = T(HUGE_VAL), velocities = T(HUGE_VAL);
   T sum() const { return positions + velocities; }
 };
-/// Return true if another round may reduce the residuals of the loops, or if they are nearly closed.
+/// Return true if another round of corrections may reduce the residuals of the loops, or if they are nearly closed.
 inline bool goes_on(const LeftOpen<double>& now, const LeftOpen<double>& before) {
   return now.positions < before.positions || now.velocities < before.velocities || now.sum() < square(tolerances::no_drift);
 }
@@ -228,15 +232,15 @@ inline bool keeps_loops(const LoopRows<double>&, double residual, const Simulati
   return residual < square(tolerances::no_drift);
 }
 
-/// Take the step between two projections that change the rows by equal amounts at its beginning and its end, so that the end is on the loops. The
-/// motions that change the rows are fixed: that of the beginning, and that of the closed end in the first trial. Their error is of second order in
-/// the drift.
+/// Take the step between two projections that change the rows by equal amounts at its beginning and its end, so that the end is on the loops. Two
+/// least motions are used in all rounds: one computed at the beginning, and one at the closed end of the first trial. The resulting error is of
+/// second order in the drift.
 template <class T> void implicit_midpoint_on_loops(System<T>& s, const T& time, const T& h, const SimulationState<T>& x) {
   const Tree& tree = s.tree;
   Arena& arena = s.arena;
   const int nq = tree.nq, nv = tree.nv, rows = tree.loops.rows, size = s.size();
   const auto take = [&](int count) { return arena.template take<T>(count); };
-  T *position = take(rows), *rate = take(rows), *q = take(nq);  // changes of the rows, and of their rates
+  T *position = take(rows), *rate = take(rows), *q = take(nq);  // changes of the rows, and changes of their rates
   T *begin = take(size), *row = take(size), *guess = take(size), *end = take(size);
   const auto start = SimulationState<T>::of(tree, begin), at = SimulationState<T>::of(tree, row),
              at_end = SimulationState<T>::of(tree, end);
@@ -251,7 +255,7 @@ template <class T> void implicit_midpoint_on_loops(System<T>& s, const T& time, 
   project(s, end_time, at_end.q, at_end.v);
   LeastMotion<T> last(tree, arena, at_end.q, end_time, s.pfaffian_values(at_end.q, at_end.v));
   std::optional<LeastMotion<T>> middle;
-  if (any(s.closes > T(0.5))) {  // so that the result is equal from either end
+  if (any(s.closes > T(0.5))) {  // symmetric in both ends, so that the step is reversible
     T* u = take(nv);
     difference(tree, x.q, at_end.q, u);
     for (int k = 0; k < nv; ++k) u[k] *= T(0.5);
@@ -259,7 +263,7 @@ template <class T> void implicit_midpoint_on_loops(System<T>& s, const T& time, 
     project(s, half, q, at_end.v, nullptr, false);
     s.least = &middle.emplace(tree, arena, q, half, s.pfaffian_values(q, at_end.v));
   }
-  const auto as_in_the_middle = [&](T* change) {  // the part that the rows can satisfy there
+  const auto as_in_the_middle = [&](T* change) {  // the component of the rates that the rows can satisfy at this end
     const T* motion = middle->along(change, 1.0);
     std::fill(change, change + rows, T(0.0));
     add_motion_along_rows(tree, middle->rows(), motion, T(1.0), change);
@@ -271,7 +275,8 @@ template <class T> void implicit_midpoint_on_loops(System<T>& s, const T& time, 
     LoopRows<T> open(s, end_time, s.pfaffian_values(at.q, at.v));
     const T phi = open.evaluate(at.q, open.phi), slip = open.subtract_motion(at.v);
     const LeftOpen<T> now = {phi, slip / (T(1.0) + s.squares_of_velocities(at.v))};
-    if (!goes_on(now, before)) break;  // the residual is rounding, or hardly any motion changes a row, at a singular position
+    // the residual is at rounding level, or a row hardly changes by any motion (singular position)
+    if (!goes_on(now, before)) break;
     before = now;
     std::copy(row, row + size, x.q);
     if (keeps_loops(open, now.sum(), start) && !(middle && round == 0)) break;

@@ -2,13 +2,13 @@
 //
 // With A = M + theta h D + theta^2 h^2 K, a kick v' - v uses the forces at the velocity v + theta (v' - v) and at the resulting position. theta = 1/2
 // is the implicit midpoint rule: it is of second order, and undamped oscillations of any frequency conserve their energy. theta = 1 is implicit
-// Euler: it stops in one step any motion with faster damping than the step. In between, theta is fitted to the decay of a single joint, v' = v
+// Euler: if damping is faster than the step, it stops the motion in one step. In between, theta is fitted to the decay of a single joint, v' = v
 // exp(-x) with x = h D / I (exponential fitting: Liniger and Willoughby 1970):
 //
-//   theta = 1 / (1 - exp(-x)) - 1 / x,      1/2 + x / 12 for small x, so that the step stays of second order;  1 for large x
+//   theta = 1 / (1 - exp(-x)) - 1 / x,      1/2 + x / 12 for small x, so that the step is still of second order;  1 for large x
 //
-// I is the inertia that the joint moves if all joints are at zero, from its mean moment of inertia. It only affects how fast stiff dampers come to
-// rest: for any 1/2 <= theta <= 1 the dissipation v^T D v bounds every step.
+// I is the inertia that the joint moves in the configuration q = 0; for rotations, the mean moment of inertia. I only affects how fast motions with
+// stiff dampers come to rest: for any 1/2 <= theta <= 1 the dissipation v^T D v bounds every step.
 #pragma once
 
 #include "system.hpp"
@@ -24,7 +24,7 @@ struct LinearRates {
 
 /// Collect the stiffness and damping of joints, and those of force elements in the last evaluation, which `s` stores.
 inline LinearRates linear_rates(const System<double>& s) {
-  const Tree& tree = s.full_tree();  // this tree includes springs along angles of loop joints
+  const Tree& tree = s.full_tree();  // here springs along angles of loop joints are included in this tree
   const int nv = tree.nv, all = nv + tree.loop_nv;
   LinearRates rates = {s.arena.take<double>(all), s.arena.take<double>(all), s.stiffness, s.damping};
   const auto begin = [&](int k, const PassiveTerms& terms) {
@@ -38,7 +38,8 @@ inline LinearRates linear_rates(const System<double>& s) {
   return rates;
 }
 
-/// Compute the inertia (nv) that each joint moves with all joints at zero: mass, or the mean moment of inertia about its origin, plus armature.
+/// Compute the inertia (nv) that each joint moves in the configuration q = 0: a mass, or the mean moment of inertia about the joint's origin; plus
+/// the armature.
 inline double* carried_inertia(const Tree& tree, Arena& arena) {
   struct Carried {
     double mass, spread;  // spread: integral of r^2 dm about the origin
@@ -70,7 +71,7 @@ inline double* carried_inertia(const Tree& tree, Arena& arena) {
   return inertia;
 }
 
-/// Return theta (implicit_rates.hpp, top) for x = h D / I.
+/// Return theta (see the head of this file) for x = h D / I.
 inline double implicit_share(double x) {
   if (x < 1e-3) return 0.5 + x * (1.0 / 12.0);
   return x < 1e3 ? 1.0 / (1.0 - std::exp(-x)) - 1.0 / x : 1.0;

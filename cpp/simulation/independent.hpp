@@ -1,7 +1,7 @@
-// Coordinate partitioning: loops by coordinates instead of multipliers. As many velocities are dependent as there are independent constraints, and
-// only the independent ones are integrated. In every stage, positions and velocities of the dependent ones follow from the loops (Wehage and Haug
-// 1982). Each step chooses them by elimination with pivots on J, whose columns are scaled so that rotations and displacements are comparable: the
-// velocities that the loops constrain most are dependent.
+// Coordinate partitioning: the loops are satisfied by choice of coordinates instead of multipliers. The number of dependent velocities equals the
+// number of independent constraints, and only the independent velocities are integrated. In every stage, positions and velocities of the dependent
+// joints are computed from the loops (Wehage and Haug 1982). In each step, elimination with pivots on J chooses the dependent velocities: those that
+// the loops constrain most. The columns of J are scaled so that rotations and displacements are comparable.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace sarrus {
 
-constexpr double dependent_pivot = 1e-7;  // relative to the largest pivot: a row with a smaller pivot depends on others
+constexpr double dependent_pivot = 1e-7;  // relative to the largest pivot: a row with a smaller pivot depends on other rows
 
 /// Mark the independent velocities by Gaussian elimination with complete pivoting. Each row is divided by the norm of its terms, so that a row of
 /// rounding errors remains small.

@@ -9,7 +9,7 @@ namespace sarrus {
 struct Tableau {
   int stages;
   const double *a, *b, *c;  // a: stages x stages, row-major
-  // only of an embedded pair, else null: b minus the weights of the lower order; the last coefficients of the interpolating polynomial
+  // embedded pairs only, else null: b minus the weights of the lower order; the last coefficients of the interpolating polynomial
   const double *error, *dense;
 };
 
@@ -24,7 +24,7 @@ inline constexpr double rk4_b[] = {1.0 / 6, 1.0 / 3, 1.0 / 3, 1.0 / 6};
 inline constexpr double rk4_c[] = {0, 0.5, 0.5, 1};
 inline constexpr Tableau rk4 = {4, rk4_a, rk4_b, rk4_c, nullptr, nullptr};
 
-// Hairer, Norsett and Wanner, Table II.5.2 and II.6
+// coefficients from Hairer, Norsett and Wanner, Table II.5.2 and II.6
 inline constexpr double dopri5_a[] = {
     0, 0, 0, 0, 0, 0, 0,
     1.0 / 5, 0, 0, 0, 0, 0, 0,
@@ -44,10 +44,11 @@ inline constexpr Tableau dopri5 = {7, dopri5_a, dopri5_b, dopri5_c, dopri5_error
 // clang-format on
 }  // namespace tableaus
 
-/// Functions that take one step (advance.hpp); the rows of the table below refer to them.
+/// Functions that take one step (advance.hpp). The table of methods below refers to them.
 enum class Step : int { euler, semi_implicit, runge_kutta, implicit_midpoint, independent, contact, rosenbrock };
 
-/// Return true if a step function computes several states in lanes. The others compute one state at a time, because their operations depend on it.
+/// Return true if a step function computes several states in lanes. The other step functions compute one state at a time, because values of the state
+/// determine their branches.
 inline constexpr bool in_lanes(Step step) {
   switch (step) {
     case Step::euler:
@@ -64,13 +65,14 @@ inline constexpr bool in_lanes(Step step) {
 struct MethodFacts {
   const char* name;
   Step step;
-  int stages;  // evaluations per step; 0: variable, because of an iteration
+  int stages;  // evaluations per step; 0: variable, because the method iterates
   int order;
-  double stable;  // largest |lambda| h of stable steps, on the negative real axis; infinite: no bound, or adaptive steps
+  // largest |lambda| h of stable steps on the negative real axis; infinite if there is no bound or steps are adaptive
+  double stable;
   const Tableau* tableau;  // null: no Runge-Kutta method
-  bool exponential;  // true: integrates the argument u of q = q0 exp(u); false: the coordinates
+  bool exponential;  // true: the method integrates the argument u of q = q0 exp(u); false: it integrates the coordinates
   bool varies;  // true if derivatives of steps are available: see step_rates.hpp
-  bool rigid;  // contacts, stops and dry friction are rows of its steps, which also close loops: see contact_step.hpp
+  bool rigid;  // true: contacts, stops and dry friction are rows of the method's steps, which also close loops (contact_step.hpp)
 
   bool in_lanes() const { return sarrus::in_lanes(step); }
   bool adaptive() const { return tableau && tableau->error; }
@@ -100,12 +102,13 @@ inline constexpr MethodFacts methods[] = {
 };
 inline constexpr const MethodFacts& facts(Method method) { return methods[static_cast<int>(method)]; }
 
-/// Methods that limit the drift off the loops: see system.hpp.
+/// Methods that limit the drift off the loops; their names and formulas are in system.hpp.
 enum class Stabilisation : int { none, corrective, baumgarte, projection };
 
 struct StabilisationFacts {
   const char* name;
-  double gains[2];  // default gains of velocities and positions: those of van der Merwe 5.5.5; alpha = beta = 10/s
+  // default gains of velocities and of positions: those of van der Merwe 5.5.5; for Baumgarte's method, alpha = beta = 10/s
+  double gains[2];
 };
 inline constexpr StabilisationFacts stabilisations[] = {
     {"none", {}}, {"corrective", {40.0, 60.0}}, {"baumgarte", {20.0, 100.0}}, {"projection", {}}};

@@ -2,8 +2,8 @@
 //
 //   v' - v* <- A^-1 (b - h c(u) + J_c^T p_0)     one RNEA and one solution with the factor a round
 //
-// p_0 are estimated impulses of contacts. A round reduces the error by a factor of about half the angle of the largest rotation in the step. With
-// exact u, a free body conserves its energy and the norm of its angular momentum (implicit midpoint rule).
+// p_0 are estimated impulses of contacts. A round multiplies the error by about half the angle [rad] of the largest rotation in the step. If u is
+// exact, a free body conserves its energy and the norm of its angular momentum (implicit midpoint rule).
 #pragma once
 
 #include "../loops/constrained_dynamics.hpp"
@@ -14,10 +14,11 @@ namespace sarrus {
 
 namespace contact_steps {
 /// Largest number of rounds, and errors relative to the velocities. iteration_tolerance: for a passive mechanism, which conserves energy over many
-/// steps. iteration_tolerance_with_rates: with springs, dampers or motors. acceptable: largest error if more rounds do not reduce it.
+/// steps. iteration_tolerance_with_rates: with springs, dampers or motors. acceptable: largest error that is accepted if more rounds do not reduce
+/// it.
 constexpr int rounds = 20;
 constexpr double iteration_tolerance = 1e-10, iteration_tolerance_with_rates = 1e-8, acceptable = 1e-6;
-/// Rotations [rad] and displacements [body sizes] in a step below which c(v*) replaces c(u).
+/// c(v*) replaces c(u) if the rotations [rad] and displacements [body sizes] in a step are below these limits.
 constexpr double slow = 1e-7;
 }  // namespace contact_steps
 
@@ -33,7 +34,7 @@ inline void bias_forces(const Tree& tree, Arena& arena, const double* q, const d
 
 class MidpointBias {
  public:
-  double* force;  // (nv) bias force: at v*, and at u after the iteration
+  double* force;  // (nv) bias force: at v* before the iteration, at u after it
 
   MidpointBias(const Tree& tree, Arena& arena, const double* q, const double* v, double h)
       : force(arena.take<double>(tree.nv)),
@@ -44,8 +45,8 @@ class MidpointBias {
         h_(h),
         expected_(arena.take<double>(tree.nv)) {}
 
-  /// Replace the right-hand side e.b, which contains `force`, by that with c(u). pressed (nv): estimated generalised impulse of contacts. `share`:
-  /// tolerance relative to the velocities. Returns false if the iteration does not converge.
+  /// Replace the right-hand side e.b, which contains `force`, by the right-hand side with the bias c(u). pressed (nv): estimated generalised impulse
+  /// of contacts. `share`: tolerance relative to the velocities. Returns false if the iteration does not converge.
   bool find(LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft, const double* pressed, double share) {
     const Arena::Scope scope(arena_);
     const int nv = tree_.nv, n = nv + e.matrix.rows;
@@ -70,7 +71,8 @@ class MidpointBias {
         e.b[k] -= by, force[k] = now[k], change += square(by) * e.matrix.mobility[k];
       }
       change = std::sqrt(change / size);
-      // estimate of the next change: the first change is half the square of an angle, and each later one is smaller by a factor of half an angle
+      // estimate of the next change: the first change is half the square of the rotation angle, and each later change is the previous one times half
+      // this angle
       const double next = change * std::min(round == 0 ? std::sqrt(change) : change / last, 1.0);
       if (next <= share) return true;
       if (round > 2 && !(change < last)) return change <= contact_steps::acceptable;
@@ -79,7 +81,7 @@ class MidpointBias {
     return last <= contact_steps::acceptable;
   }
 
-  /// Return true if v_end differs from the predicted velocity by more than the fraction `share` of the velocities.
+  /// Return true if v_end differs from the velocity that the iteration predicted by more than the fraction `share` of the velocities.
   bool missed(const LoopEquation<double>& e, const double* v_end, double share) const {
     if (rests_) return false;
     const Arena::Scope scope(arena_);

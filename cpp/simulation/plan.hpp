@@ -21,7 +21,7 @@ struct LoopAngle {
   int iq, iv;
 };
 
-/// Dry friction along a velocity, up to a limit of the mechanism. The simulated tree itself has no dry friction: see friction.hpp.
+/// Dry friction along a velocity, up to a limit from the mechanism. The simulated tree itself contains no dry friction: see friction.hpp.
 struct JointFriction {
   int iv;
   JointTerms terms;
@@ -30,7 +30,7 @@ struct JointFriction {
 struct Plan {
   Method method = Method::rk4;
   Stabilisation stabilisation = Stabilisation::projection;
-  double gains[2] = {0.0, 0.0};  // gains K_v and K_p, or 2 alpha and beta^2 (Stabilisation)
+  double gains[2] = {0.0, 0.0};  // gains of the stabilisation: K_v and K_p, or 2 alpha and beta^2 (Stabilisation)
   ForceElements force_elements{};
   int limits = 0;  // number of monitored limits; violations are recorded (record.hpp)
   const Limit* limit = nullptr;
@@ -50,24 +50,24 @@ struct Plan {
   const Tree *
       described = nullptr,
      *full_tree =
-         nullptr;  // trees for control laws, and with the terms that runs compute themselves (run_numbers.hpp); null: the simulated tree
+         nullptr;  // trees for control laws, and a tree with the terms that runs compute themselves (run_numbers.hpp); null: the simulated tree
   // variants: their parameters; the variant of each run; the units of each run (all null without variants)
   const VariantNumbers* variants = nullptr;
   const std::int64_t* variant = nullptr;
   const double* units_of = nullptr;
   bool drives_loop_joints = false,
        watches_loop_joints = false;  // true if force elements, or limits, use loop joints
-  // loop angles whose revolutions are counted; index of the loop coordinates among the held values (0: no element uses them)
+  // loop angles whose revolutions are counted; index of the loop coordinates among the sampled values (0: no element uses them)
   int loop_angles = 0, counted = 0;
   const LoopAngle* loop_angle = nullptr;
   bool counts() const { return loop_angles > 0; }
   // Add efforts of motors and other generalised forces. Returns false after a failure, which ends the simulation. Only for single runs.
   bool (*controller)(void* self, double time, const double* q, const double* v, double* motor, double* tau) = nullptr;
-  // Compute the efforts of digital controller `index`, as above.
+  // Compute the efforts of digital controller `index`. Returns false after a failure, which ends the simulation. Only for single runs.
   bool (*sampled)(void* self, int index, double time, const double* q, const double* v, double* motor) = nullptr;
-  // Compute rows that depend on q, with their c and gamma; or their rates.
+  // Compute rows that depend on q by a function of the caller, with their c and gamma; or the rates of these rows.
   bool (*pfaffian)(void* self, const double* q, const double* v, bool rates, double* numbers) = nullptr;
-  // Return true if the simulation is to end. Called from any thread, in steps with much work.
+  // Return true if the simulation must end. Called from any thread, within steps that take long.
   bool (*stops)(void* self) = nullptr;
   void* self = nullptr;
 };

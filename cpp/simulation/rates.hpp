@@ -1,11 +1,12 @@
 // Stiffness of the applied forces relative to the step h: the largest |lambda| h of the eigenvalues lambda of small motions about the state.
 //
-// With constant M and loops, small motions follow p-dot = w, w-dot = M^-1 d tau(p, w, z), z-dot = d zeta(p, w, z). Power iteration finds the largest
-// eigenvalue of this matrix times h; products with the matrix are finite differences of the forces (as in Sommeijer, Shampine and Verwer 1998). An
-// explicit step is stable only if the result is in its stability region. The forces are those of controllers, contacts, end stops, sticking friction,
-// and the mechanism's springs and viscous dampers. Functions of the caller are not included.
-// Friction of a contact is represented by a damper with the same force at the current speed, and so is the limited damper of an end stop. Reason: in
-// too long steps such a contact slips to and fro at speeds at which the slope of its force is small, while fast steady slipping is harmless.
+// If M and the loops are assumed constant, small motions satisfy p-dot = w, w-dot = M^-1 d tau(p, w, z), z-dot = d zeta(p, w, z). Power iteration
+// finds the largest eigenvalue of this matrix times h; products with the matrix are finite differences of the forces (as in Sommeijer, Shampine and
+// Verwer 1998). An explicit step is stable only if the result is in its stability region. The forces are those of controllers, contacts, end stops,
+// sticking friction, and the mechanism's springs and viscous dampers. Functions of the caller are not included. Friction of a contact is represented
+// by a damper with the same force at the current speed, and so is the limited damper of an end stop. The reason: if steps are too long, such a
+// contact slips back and forth at speeds at which the slope of its force is small, so the slope would not detect the instability; fast steady
+// slipping is harmless.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace sarrus {
 
-/// Add the mechanism's springs and viscous dampers, but no dry friction, which jumps at rest and has no rate.
+/// Add the mechanism's springs and viscous dampers. Dry friction is omitted: it jumps at rest, so it has no rate.
 template <class T> void add_linear_terms(const Tree& tree, Arena& arena, const T* q, const T* v, T* tau) {
   const auto numbers = tree.numbers<T>();
   for (int k = 0; k < tree.nv; ++k) {
@@ -41,8 +42,9 @@ template <class T> struct Stiffness {
 };
 
 /// Return the fraction of energy that steps dissipate in a motion with z = rate h. The matrix B of the iteration, with B y = z y, satisfies B^2 - a B
-/// + b = 0 on its consecutive states y0, y1, y2. The Runge-Kutta method of order 4 removes 1 - |R(z)|^2 of the motion's energy in a step, the exact
-/// solution 1 - |exp z|^2, about -2 Re z. The result is zero unless the first is larger, because a fast damped motion decays soon in both.
+/// + b = 0 on its consecutive states y0, y1, y2. In a step, the Runge-Kutta method of order 4 removes the fraction 1 - |R(z)|^2 of the motion's
+/// energy, and the exact solution the fraction 1 - |exp z|^2, about -2 Re z. The result is zero if the method does not remove more than the exact
+/// solution, because a fast damped motion decays soon in both.
 template <class T> T eaten_by_steps(const T* y0, const T* y1, const T* y2, const T& g1, const T& g2, int n) {
   T s00 = T(0.0), s01 = T(0.0), s02 = T(0.0), s12 = T(0.0);
   for (int k = 0; k < n; ++k) s00 += y0[k] * y0[k], s01 += y0[k] * y1[k], s02 += y0[k] * y2[k], s12 += y1[k] * y2[k];
@@ -88,10 +90,11 @@ SARRUS_NOINLINE Stiffness<T> fastest_rate(System<T>& s, const T& time, const T& 
   for (int i = 0; i < chords; ++i) s.chords.chord[i] = T(1.0);  // open contacts keep this value
   forces(q, v, z, tau, z_dot);
   s.chords.frozen = true;
-  // y is in units of the velocities and of z, so that fast motions in metres and in radians have comparable norms
+  // y has the units of the velocities and of z, so that fast motions in metres and in radians have comparable norms
   const auto unit = [&](int k) { return s.unit(s.plan.velocity_unit, k); };
   const auto z_unit = [&](int k) { return s.unit(s.plan.z_unit, k); };
-  const T small = h * T(1e-6);  // displacement; velocities change by 1e-6, far less than any slip speed of friction
+  // length of the displacement for differences; velocities change by 1e-6, far less than any slip speed of friction
+  const T small = h * T(1e-6);
   for (int k = 0; k < n; ++k) y[k] = T(scattered(k));
   T size = sqrt(sum_of_squares(y, n)), growth[rounds], eaten = T(0.0);
   for (int round = 0; round < rounds; ++round) {
@@ -113,13 +116,14 @@ SARRUS_NOINLINE Stiffness<T> fastest_rate(System<T>& s, const T& time, const T& 
     std::swap(before, y), std::swap(y, next);
   }
   s.chords = {};
-  // the mean of two rounds, because the motion of a spring alternates between position and velocity; earlier rounds find the direction
+  // use the mean of the last two rounds, because the motion of a spring alternates between position and velocity; earlier rounds only find the
+  // direction
   const T rate = sqrt(growth[rounds - 2] * growth[rounds - 1]);
   return {select(rate > T(1e-12), rate, T(0.0)), eaten};
 }
 
 /// Record the fastest rate at the end of step k if it exceeds the recorded one. It is computed at intervals, because it costs as much as four
-/// evaluations. It is also computed soon after contacts or stops start or stop pressing.
+/// evaluations. It is also computed soon after a contact or an end stop begins or ceases to press.
 template <class T>
 void note_rates(System<T>& s, std::int64_t k, const T& time, const T& h, const SimulationState<T>& x, const Record<T>& record) {
   const int period = facts(s.plan.method).order == 1 ? 256 : 64;

@@ -1,5 +1,5 @@
-// Data that a run carries, stored after its state, so that every lane has its own: first the guard for redundant rows (redundancy.hpp), then the
-// monitored quantities, if the plan records. Guard and Record are views of consecutive values.
+// Data of a run that are stored after its state, so that every lane has its own: first the guard against redundant rows (redundancy.hpp), then the
+// monitored quantities, if the plan records them. Guard and Record are views of consecutive values.
 #pragma once
 
 #include <algorithm>
@@ -33,11 +33,11 @@ inline bool rates_matter(const Tree& tree, const Plan& plan) {
   return facts(plan.method).stable < HUGE_VAL && tree.loops.pfaffian_values == 0 && has_rates(tree, plan.force_elements);
 }
 
-/// Guard of a run against redundant rows that agree only on the loops.
+/// Guard of a run against redundant rows that are consistent only on closed loops (redundancy.hpp).
 template <class T> struct Guard {
   static constexpr int size = 2;
-  T& closes;  // 1: stages are projected onto the loops; 0: they are not; negative: not decided yet
-  T& alarm;  // squared work ratio of constraint forces above which this is decided again
+  T& closes;  // 1: stages are projected onto the loops; 0: they are not; negative: not determined yet
+  T& alarm;  // squared work ratio of constraint forces above which the flag is determined again
 
   explicit Guard(T* at) : closes(at[0]), alarm(at[1]) {}
   void begin() { closes = T(-1.0), alarm = T(tolerances::work * tolerances::work); }
@@ -45,12 +45,12 @@ template <class T> struct Guard {
 
 /// Monitored quantities of a run. Efforts are those commanded by controllers, before limits.
 template <class T> struct Record {
-  T* stiffness = nullptr;  // the largest rate of the applied forces, times the step: see rates.hpp
+  T* stiffness = nullptr;  // the largest rate of the applied forces, multiplied by the step (rates.hpp)
   T* energy_eaten =
-      nullptr;  // sum over the steps of the fraction of energy that they dissipate in the fastest motion (rates.hpp)
+      nullptr;  // sum over all steps of the energy fraction that a step dissipates in the fastest motion (rates.hpp)
   T *supplied = nullptr, *quadrature_error = nullptr;  // work [J]: see Work
-  T *pressing = nullptr,
-    *looked_at = nullptr;  // signature of pressing contacts and end stops at the last evaluation of rates; its step
+  // signature of pressing contacts and end stops at the last computation of rates; the step of that computation
+  T *pressing = nullptr, *looked_at = nullptr;
   T* left_at = nullptr;  // time at which each limit was first exceeded [s]; infinite: never
   T* excess = nullptr;  // largest excess: positive above the upper limit, negative below the lower one
   // rigid steps; the maxima over all steps of: J v - c and phi of loops at the end; penetration [m]; relative residual of the equations of motion;
@@ -95,11 +95,12 @@ template <class T> struct Record {
   }
 };
 
-/// Work [J] of forces that neither store energy nor constrain: of controllers, loads, dampers, dry friction and time functions.
+/// Work [J] of forces that neither store energy nor constrain motions: of controllers, loads, dampers, dry friction and time functions.
 template <class T> struct Work {
   T supplied = T(0.0);  // by the quadrature of the method
-  // Estimated error of `supplied`. Usually impulses times mean velocities, which are exact for linear dampers that the quadrature does not resolve,
-  // minus `supplied`. In linearly implicit steps: the work due to changes of the mass matrix and the loops within a step.
+  // Estimated error of `supplied`. Usually the difference between `supplied` and impulses times mean velocities; the latter is exact for linear
+  // dampers, even those that the quadrature does not resolve. In linearly implicit steps: the work due to changes of the mass matrix and the loops
+  // within a step.
   T quadrature_error = T(0.0);
   T pushed = T(0.0);  // work of contacts, stops and dry friction in rigid steps
 
@@ -110,7 +111,7 @@ template <class T> struct Work {
   }
 };
 
-/// Return the number of values that a run carries after its state.
+/// Return the number of values that are stored after the state of a run.
 inline int carried_size(const Plan& plan) {
   int size = Guard<double>::size;
   Record<double> record(plan);
@@ -125,7 +126,7 @@ inline void begin_carried(const Plan& plan, double* carried) {
     record.fields([&](const char*, double* at, auto of, double begin) { std::fill(at, at + record.size(of), begin); });
 }
 
-/// Record the excess of quantities over their limits; null quantities are skipped.
+/// Record by how much quantities exceed their limits; null quantities are skipped.
 template <class T>
 void note_limits(const Plan& plan, const T& time, const T* q, const T* v, const T* motor, const Record<T>& record) {
   for (int i = 0; i < plan.limits; ++i) {

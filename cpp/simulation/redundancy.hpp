@@ -1,14 +1,15 @@
 // Detection of rows that are redundant on the loops, but independent at a small distance from them.
 //
 // Redundant rows of planar loops are consistent at every configuration, so a stage of a step may be off the loops by a small residual. The rows of
-// Bennett's, Goldberg's and Bricard's linkages are consistent only on closed loops. At a distance d from these, a combination lambda with lambda^T J
-// = 0 on the loops forbids motions, by lambda^T (dJ/dq d) v to first order, and the linkage is locked.
+// Bennett's, Goldberg's and Bricard's linkages are consistent only on closed loops. Let lambda be a combination of rows with lambda^T J = 0 on the
+// loops. At a distance d from them it is a constraint, lambda^T (dJ/dq d) v = 0 to first order. This constraint forbids motions and locks the
+// linkage.
 //
 // To detect this, take a velocity v that the loops allow, and J(d) at a distance d. With J of the closed configuration, whose factor is available,
 //
 //   v <- v - J^+ J(d) v,   repeated,
 //
-// removes from J(d) v the part in the range of J. If the rows are consistent at d too, the remainder is zero, to rounding; otherwise it is the
+// removes from J(d) v the component in the range of J. If the rows are consistent at d too, the remainder is zero, to rounding; otherwise it is the
 // forbidden motion. No rank has to be determined. A wrong result is improbable: with random directions, the probability is one in a million that the
 // remainder is below a millionth of the forbidden motion.
 #pragma once
@@ -24,7 +25,7 @@ template <class T> class Redundancy {
  public:
   Redundancy(System<T>& system, const T& time) : s_(system), time_(time) {}
 
-  /// Return 1 if rows are consistent only on the loops, else 0. Evaluated near q, because q may be singular.
+  /// Return 1 if rows are consistent only on closed loops, else 0. The test is done near q instead of at q, because q may be singular.
   T only_on_loops(const T* q) {
     const Arena::Scope scope(s_.arena);
     T most = T(0.0);
@@ -40,7 +41,7 @@ template <class T> class Redundancy {
   T* take(int size) { return s_.arena.template take<T>(size); }
   const T* pfaffian_values(const T* q) { return s_.pfaffian_values(q, zeros<T>(s_.arena, tree_.nv)); }
 
-  /// Compute a configuration at a small distance from q along the loops.
+  /// Compute a configuration at a small distance from q that closes the loops.
   void move(const T* q, int sample, T* displaced) {
     const Arena::Scope scope(s_.arena);
     LeastMotion<T> motion(tree_, s_.arena, q, time_, pfaffian_values(q));
@@ -56,7 +57,7 @@ template <class T> class Redundancy {
     for (int k = 0; k < tree_.nq; ++k) displaced[k] = select(error < T(square(tolerances::nearly_closed)), displaced[k], q[k]);
   }
 
-  /// Return a random velocity that the loops allow. Its components are scaled by their inertia. The rows are those of the factor.
+  /// Return a random velocity that the loops allow at the configuration of the factor. Its components are scaled by their inertia.
   T* allowed(LeastMotion<T>& motion, int sample) {
     T *v = take(tree_.nv), *slip = take(tree_.loops.rows);
     for (int k = 0; k < tree_.nv; ++k) v[k] = T(scattered(k + sample * tree_.nv)) * sqrt(motion.e.matrix.mobility[k]);
@@ -76,7 +77,7 @@ template <class T> class Redundancy {
     return size;
   }
 
-  /// Return the fraction of a velocity allowed at q that the rows forbid at a small distance from q.
+  /// Return the fraction of an allowed velocity at q that the rows at a small distance from q forbid.
   T forbidden_near(const T* q, int sample) {
     const Arena::Scope scope(s_.arena);
     LeastMotion<T> motion(tree_, s_.arena, q, time_, pfaffian_values(q), nullptr, false);
@@ -103,7 +104,8 @@ template <class T> class Redundancy {
     return sqrt(error);
   }
 
-  /// Return a displacement of off_loops rad, and of a comparable length, which follows from the ratio of moments of inertia and masses.
+  /// Return a displacement: off_loops rad for rotations, and for slides a comparable length, computed from the ratio of moments of inertia and
+  /// masses.
   const T* displacement(const T* mobility, const T* q, int sample) {
     T *d = take(tree_.nv), turning = T(0.0), turns = T(0.0);
     const LoopState<T> state = place(tree_, s_.arena, q, &time_, static_cast<const T*>(nullptr));
@@ -122,10 +124,11 @@ template <class T> class Redundancy {
   const Tree& tree_ = s_.tree;
 };
 
-/// Take a step from x, with stages projected onto the loops if rows agree only there. That is decided at the beginning of a run, and again after a
-/// step in which constraint forces have done work. If it is then true, the step is repeated. The threshold of work rises after a false alarm, as in
-/// long steps. A step is also repeated if its rows contradicted one another: rows may agree everywhere, but by a combination that depends on the
-/// configuration; then their accelerations agree only if velocities are on the loops.
+/// Take a step from x. Its stages are projected onto the loops if redundant rows are consistent only there. This is determined at the beginning of a
+/// run, and again after a step in which constraint forces have done work; if it has become true, the step is repeated. After a false alarm, which
+/// long steps may cause, the threshold of work increases. A step is also repeated if its rows contradicted one another. This may happen even to rows
+/// that are consistent everywhere, if the dependence between them changes with the configuration: their accelerations are then consistent only if the
+/// velocities satisfy the loops.
 template <class T, class Step> void guarded_step(System<T>& s, const T& time, T* x, const Guard<T>& guard, Step&& step) {
   if (!s.projects()) return step();
   T &closes = guard.closes, &alarm = guard.alarm;

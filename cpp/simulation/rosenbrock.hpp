@@ -4,12 +4,12 @@
 //
 // is of order 2 for any A, and L-stable if A is the derivative of f (Verwer, Spee, Blom and Hundsdorfer 1999, ROS2). A includes only the terms that
 // make steps unstable: the derivatives of the forces, by finite differences, with constant M and loops. Limited forces are represented by dampers
-// with the same force at the current speed (element.hpp, Chords). Reason: the slope of friction at a slip speed is small, so with it such a contact
-// would not come to rest in long steps.
+// with the same force at the current speed (element.hpp, Chords). The reason: while a contact slips, the slope of its friction force is small; with
+// this slope, the contact would not come to rest in long steps.
 //
 // A step uses one matrix and two evaluations, and no iteration that could fail to converge. If the forces are slow enough, an explicit Runge-Kutta
-// step of order 4 is taken instead, at a third of the cost. If dry friction holds a joint, the implicit midpoint rule is used (advance.hpp), because
-// that force is no function of the state.
+// step of order 4 is taken instead, at a third of the cost. If dry friction keeps a joint at rest, the implicit midpoint rule is used (advance.hpp),
+// because that force is no function of the state.
 #pragma once
 
 #include "../simd/dense.hpp"
@@ -19,8 +19,8 @@
 
 namespace sarrus {
 
-/// Derivative of f at the state x, and solver of (1 - g h A) k = r. A motion is (q, v, z) of lengths nv, nv and nz, displacements first. L: type of
-/// the lanes that evaluate differences; double if functions of the caller are used.
+/// Derivative of f at the state x, and solver of (1 - g h A) k = r. A motion is (q, v, z) of lengths nv, nv and nz, displacements first. L: packet
+/// type whose lanes evaluate differences; double if functions of the caller are used.
 template <class L> class StiffPart {
  public:
   StiffPart(System<double>& s, double time, double length, const SimulationState<double>& x, Response<double>& response)
@@ -60,7 +60,7 @@ template <class L> class StiffPart {
     solve_eliminated(n_, A_, r + nv_);
     for (int k = 0; k < nv_; ++k) r[k] += length_ * r[nv_ + k];
   }
-  /// Add to a generalised force (nv) the change of the force elements alone along a motion, for a displacement of this length.
+  /// Add to a generalised force (nv) `length` times the derivative of the force elements' force along a motion.
   void add_elements(const double* motion, double length, double* force) {
     const Arena::Scope scope(s_.arena);
     there_.has_springs = false;
@@ -76,7 +76,7 @@ template <class L> class StiffPart {
   }
 
  private:
-  static constexpr double step = 1e-6;  // step of differences: small compared with any slip speed of friction
+  static constexpr double step = 1e-6;  // displacement of differences: small compared with any slip speed of friction
 
   template <class T> T* take(int size) { return s_.arena.template take<T>(size); }
   /// Copy values to all lanes.
@@ -86,7 +86,7 @@ template <class L> class StiffPart {
     return to;
   }
   double unit(int c) const { return c < nv_ ? s_.unit(s_.plan.velocity_unit, c) : s_.unit(s_.plan.z_unit, c - nv_); }
-  /// Set lane l to a change of the velocity or internal state c, with the displacement of a velocity.
+  /// Set lane l to a unit change of velocity or internal state c; a change of velocity comes with its displacement.
   void move(int c, int l, double by) {
     lane(along_[nv_ + c], l) = by;
     if (c < nv_) lane(along_[c], l) = length_ * by;
@@ -98,7 +98,7 @@ template <class L> class StiffPart {
     elements(along, to);
     add_linear_terms<L>(s_.tree, s_.arena, q_, v_, to);
   }
-  /// Evaluate the generalised force and z-dot of force elements alone, with springs of loop joints only if requested.
+  /// Evaluate the generalised force and z-dot of the force elements only, with springs of loop joints only if requested.
   void elements(const L* along, L* to) {
     for (int k = 0; k < nv_; ++k) u_[k] = L(step) * along[k], v_[k] = x_.v[k] + L(step) * along[nv_ + k];
     for (int k = 0; k < nz_; ++k) z_[k] = x_.z[k] + L(step) * along[2 * nv_ + k];
@@ -145,7 +145,7 @@ void linearly_implicit_step(System<double>& s, double time, double h, const Simu
   std::copy(x.v, x.v + nv, k1);
   s.evaluate(time, x.q, x.v, x.z, k1 + nv, k1 + 2 * nv);
   double* impulse =
-      s.acting ? take(nv) : nullptr;  // if work is computed: impulse of the forces at both ends, and of the terms of A
+      s.acting ? take(nv) : nullptr;  // if work is computed: impulse of the forces at both ends, and impulse of the terms of A
   for (int k = 0; k < nv && impulse; ++k) impulse[k] = 0.5 * h * s.acting[k];
   solve(k1);
   for (int k = 0; k < nv; ++k) u[k] = h * k1[k], v[k] = x.v[k] + h * k1[nv + k];
@@ -155,8 +155,8 @@ void linearly_implicit_step(System<double>& s, double time, double h, const Simu
   s.watches = s.guards();
   exponential_rate(s.tree, u, v, k2);
   s.evaluate(time + h, q, v, z, k2 + nv, k2 + 2 * nv);
-  double* moved =
-      impulse ? take(nv) : nullptr;  // forces with the same acceleration at the beginning, minus those at the predicted state
+  // forces that produce the accelerations of the beginning, minus the forces at the predicted state
+  double* moved = impulse ? take(nv) : nullptr;
   if (moved) {
     for (int k = 0; k < nv; ++k) impulse[k] += 0.5 * h * s.acting[k];
     const Arena::Scope scope(s.arena);
@@ -185,16 +185,18 @@ void linearly_implicit_step(System<double>& s, double time, double h, const Simu
   for (int k = 0; k < nv + nz; ++k) x.v[k] += k1[nv + k];  // v and z are contiguous
 }
 
-/// Largest rate, times the step, for which a Runge-Kutta step of order 4 dissipates at most as much of an oscillation as this step.
+/// Largest rate, times the step, for which a Runge-Kutta step of order 4 dissipates at most as much energy of an oscillation as the linearly implicit
+/// step.
 constexpr double followed = 0.7;
 
 inline void rosenbrock_step(System<double>& s, double time, double h, const SimulationState<double>& x) {
   Response<double> response(s, time, x.q, x.v);
   const double status = s.status, rate = fastest_rate(s, time, h, x.q, x.v, x.z, response, true).rate;
-  if (s.status != caller_failed) s.status = status;  // the status of states outside the run is ignored
+  // the status of states that lie outside the solution (for differences only) is ignored
+  if (s.status != caller_failed) s.status = status;
   if (rate <= followed) return runge_kutta_step(s, time, h, x);
   if (s.record) *s.record->linearly_implicit += 1.0;
-  if (s.plan.controller || s.tree.loops.pfaffian_values > 0)  // functions of the caller compute one state at a time
+  if (s.plan.controller || s.tree.loops.pfaffian_values > 0)  // functions of the caller require one state at a time
     linearly_implicit_step<double>(s, time, h, x, response);
   else
     linearly_implicit_step<SideBySide>(s, time, h, x, response);

@@ -1,5 +1,5 @@
-// A run, advanced in stretches of steps of fixed or adaptive length. Contains its stored states, the events within its steps, and the data that
-// another run needs to continue it.
+// A run, which can be advanced in several calls by steps of fixed or adaptive length. Contains its samples, the events within its steps, and
+// the data that another run needs to continue it.
 #pragma once
 
 #include <cmath>
@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "../loops/path_motion.hpp"
 #include "driver.hpp"
 #include "events.hpp"
 
@@ -26,7 +27,7 @@ class Run {
     double start;  // times of fixed steps are start + k dt
     Count k;
     double dt, t, h;  // h: length of the next adaptive step
-    Shown shown;  // last output state; the end may be within a step after x, from which another run continues
+    Shown shown;  // last output state; the end may be within the step that begins at x, and a later run then continues from x
 
     template <class Field> void fields(Field&& field) {
       field("x", x), field("start", start), field("k", k), field("dt", dt), field("t", t), field("h", h), field("shown", shown);
@@ -38,7 +39,7 @@ class Run {
         event;  // the event's function; NaN if it failed, which ends the run
     std::function<bool()> stop;  // called after each step; true interrupts the run
   };
-  /// Times and states, one row each. The first row is the last state that the run has output or reached.
+  /// Times and states, one row each.
   struct Segment {
     std::vector<double> time, x;
     double status = 0.0;
@@ -57,38 +58,47 @@ class Run {
   bool finished() const { return finished_; }
   Record<double> record() { return {s_.plan, carried.data() + Guard<double>::size}; }
 
-  /// Begin at a state. Controllers take the samples that are due there.
+  /// Begin a run at a state. Controllers take the samples that are due at that time.
   void begin(std::vector<double> x, double time, double dt) {
     at = {std::move(x), time, 0, dt, time, dt, {}};
     check_redundancy();
     sample();
   }
-  /// Begin again at the current state with other force elements, whose sampling begins there.
+  /// Restart at the current state with other force elements, whose sampling begins there.
   void begin_anew() {
     at.t = at.start = at.shown.time, at.x = at.shown.x, at.k = 0;
     std::fill(at.x.begin() + s_.integrated(), at.x.end() - (s_.plan.counts() ? s_.tree.loop_nq : 0), 0.0);
     sample();
   }
-  /// Decide at the current configuration if stages are projected onto the loops, because redundant rows agree only there.
+  /// Determine at the current configuration if stages are projected onto the loops, because redundant rows are consistent only there.
   void check_redundancy() {
     const bool projects = s_.plan.stabilisation == Stabilisation::projection && s_.tree.loops.rows > 0;
     Guard<double>(carried.data()).closes = projects ? s_.kernels.only_on_loops(s_.tree, s_.plan, at.t, at.x.data()) : 0.0;
   }
 
-  /// Set the end of the run, and the output times of adaptive steps (default: every dt, and the end). Events up to the last output state are not
-  /// reported again.
-  void aim(double end, std::optional<std::vector<double>> times, const AdaptiveRun::Options& options) {
-    end_ = end, since_ = at.shown.time, times_ = std::move(times), options_ = options, sampled_ = 0;
+  /// Set the end of the run and its samples. With fixed steps these are the states after every `every` steps and at the end, or states at `times`,
+  /// interpolated between steps. With adaptive steps, `times`, or every dt and the end. The state at the beginning is the first sample, unless `times`
+  /// begin later. Events up to the last output state are not reported again.
+  void aim(double end, std::optional<std::vector<double>> times, Count every, const AdaptiveRun::Options& options) {
+    end_ = end, since_ = at.shown.time, every_ = every, options_ = options, sampled_ = 0;
+    begins_ = !times || (!times->empty() && times->front() == since_);
+    if (times && begins_) times->erase(times->begin());
+    times_ = std::move(times);
     finished_ = since_ >= end && refused_ == 0.0;
   }
 
-  /// Advance by at most this number of steps, or of samples if steps are adaptive.
+  /// Advance by at most this number of steps, or of samples if steps are adaptive, and return the samples of this stretch.
   Segment advance(Count most) {
-    if (refused_ != 0.0) {  // failure before the first step
-      finished_ = true;
-      return {{at.shown.time}, at.shown.x, refused_};
+    const auto n = static_cast<std::ptrdiff_t>(at.x.size());
+    Segment first = {{at.shown.time}, at.shown.x, refused_};
+    finished_ |= refused_ != 0.0;  // failure before the first step
+    Segment all = finished_ ? first : facts(s_.plan.method).adaptive() ? adaptive(most) : fixed(most);
+    all.time.erase(all.time.begin()), all.x.erase(all.x.begin(), all.x.begin() + n);
+    if (std::exchange(begins_, false)) {
+      all.time.insert(all.time.begin(), first.time[0]);
+      all.x.insert(all.x.begin(), first.x.begin(), first.x.end());
     }
-    return facts(s_.plan.method).adaptive() ? adaptive(most) : fixed(most);
+    return all;
   }
 
  private:
@@ -109,7 +119,7 @@ class Run {
     };
   }
 
-  /// Record the part of the last step, from `begun` to the event that ended the run.
+  /// Record the last step up to the event that ended the run, from its state `begun` on.
   void record_part(double begun, const double* before) {
     const double end = events.occurred.back().time, h = end - begun;
     if (facts(s_.plan.method).adaptive()) {
@@ -137,7 +147,67 @@ class Run {
     finished_ = true;
   }
 
+  /// Take steps. The first row of the result is the state before them, and the others are samples.
   Segment fixed(Count most) {
+    const Count before = at.k;
+    Segment steps = every_step(most);
+    return times_ ? at_times(steps) : every_ > 1 ? every_few(steps, before) : steps;
+  }
+
+  Segment every_few(const Segment& steps, Count before) const {
+    Segment kept = {{}, {}, steps.status};
+    const auto count = static_cast<Count>(steps.time.size());
+    for (Count k = 0; k < count; ++k)
+      if (k == 0 || (before + k) % every_ == 0 || (finished_ && k + 1 == count)) keep(kept, steps.time[k], row(steps, k));
+    return kept;
+  }
+
+  /// Interpolate at the times of samples. The state at which an event ended the run is a sample, too.
+  Segment at_times(const Segment& steps) {
+    Segment kept = {{}, {}, steps.status};
+    keep(kept, steps.time[0], row(steps, 0));
+    const double last = steps.time.back();
+    for (const auto all = static_cast<Count>(times_->size()); sampled_ < all && (*times_)[sampled_] <= last; ++sampled_) {
+      const double time = (*times_)[sampled_];
+      const auto after = std::upper_bound(steps.time.begin(), steps.time.end(), time);
+      const Count k = after - steps.time.begin() - 1;
+      keep(kept, time, row(steps, k));
+      if (time > steps.time[k]) interpolate(steps, k, time, &*(kept.x.end() - s_.size()));
+    }
+    if (ended()) {
+      if (kept.time.size() == 1 || kept.time.back() != last) keep(kept, last, row(steps, 0));
+      std::copy_n(row(steps, static_cast<Count>(steps.time.size()) - 1), s_.size(), kept.x.end() - s_.size());
+    }
+    return kept;
+  }
+
+  /// Interpolate after step k: coordinates and velocities by Hermite's cubic; internal states and counted turns linearly, except for the data of
+  /// contacts of shapes, which begin with identifiers. Values that are held between samples stay those of step k, which x contains.
+  void interpolate(const Segment& steps, Count k, double time, double* x) const {
+    const Tree& tree = s_.tree;
+    const double *x0 = row(steps, k), *x1 = row(steps, k + 1), begin = steps.time[k], end = steps.time[k + 1];
+    Arena& arena = thread_arena();
+    const Arena::Scope scope(arena);
+    const Chart chart(tree, arena);
+    const SplinePoint p = cubic(tree, arena, chart, {x0, x0 + tree.nq, x1, x1 + tree.nq, begin, end}, time);
+    std::copy_n(p.q, tree.nq, x);
+    chart.velocities(p.q, p.rate, x + tree.nq);
+    const auto linear = [&](int from, int to) {
+      for (int i = from; i < to; ++i) x[i] = (x1[i] - x0[i]) / (end - begin) * (time - begin) + x0[i];
+    };
+    int first = tree.nq + tree.nv;
+    for (const CollisionContacts& c : s_.plan.force_elements.all<CollisionContacts>())
+      linear(first, tree.nq + tree.nv + c.iz), first = tree.nq + tree.nv + c.iz + c.states();
+    linear(first, s_.integrated());
+    if (s_.plan.counts()) linear(s_.size() - tree.loop_nq, s_.size());
+  }
+
+  const double* row(const Segment& steps, Count k) const { return steps.x.data() + k * s_.size(); }
+  void keep(Segment& kept, double time, const double* x) const {
+    kept.time.push_back(time), kept.x.insert(kept.x.end(), x, x + s_.size());
+  }
+
+  Segment every_step(Count most) {
     const Schedule all = Schedule::between(at.start, end_, at.dt);
     const Count full_steps = std::min(most, all.clock.count - at.k);
     if (full_steps <= 0) return rest(all.rest);
@@ -159,7 +229,7 @@ class Run {
     return segment;
   }
 
-  /// Take the remaining part of a step. Its end is output, but a later run does not continue from it.
+  /// Take the remaining part of a step, up to the end time. Its end is output, but a later run does not continue from it.
   Segment rest(double length) {
     at.shown = {at.t, at.x}, finished_ = true;
     Segment segment = {{at.t}, at.x};
@@ -232,11 +302,13 @@ class Run {
   Caller caller_;
   double end_ = 0.0, since_ = -std::numeric_limits<double>::infinity();
   std::optional<std::vector<double>> times_;
+  Count every_ = 1;
+  bool begins_ = false;  // true if the state at the beginning is a sample that was not returned yet
   AdaptiveRun::Options options_ = {};
   Count sampled_ = 0;
-  double refused_ = 0.0;  // status of the samples at the beginning of the run
+  double refused_ = 0.0;  // status of the controllers' first samples, taken at the beginning of the run; nonzero after a failure
   bool finished_ = false;
-  std::vector<double> carried_at_end_;  // of a run with fixed steps that ended at an event
+  std::vector<double> carried_at_end_;  // state of a run with fixed steps that ended at an event
 };
 
 }  // namespace sarrus

@@ -3,7 +3,7 @@
 // parameters.
 //
 // Two terms are computed by the run. Springs along angles of loop joints are force elements, because the run counts revolutions (turns.hpp): the tree
-// for control laws lacks them. Dry friction is solved in the steps (friction.hpp): the integrated tree lacks both terms.
+// for control laws does not contain them. Dry friction is solved in the steps (friction.hpp): the integrated tree contains neither term.
 #pragma once
 
 #include <cstring>
@@ -14,7 +14,8 @@
 
 namespace sarrus {
 
-/// Terms that runs compute themselves: those of one tree, or of any of several trees with the same structure.
+/// Terms that runs compute themselves (springs of loop angles, dry friction): true if a tree, or any of several trees with the same structure, has
+/// them.
 class RunTerms {
  public:
   explicit RunTerms(const Tree& t) : angles_(loop_angles(t)), spring_(t.loop_nv), friction_(t.nv + t.loop_nv) { add(t); }
@@ -60,7 +61,7 @@ class RunNumbers {
   static std::size_t bytes(const Tree& t, int units) {
     return 2 * TreeOfRun::bytes(t) + VariantNumbers::lines(static_cast<std::size_t>(units) * sizeof(double));
   }
-  /// Create the trees of a run in `memory`, for mechanisms of this structure. take() then copies their parameters.
+  /// Create the trees of a run in `memory`, for mechanisms of this structure. take() copies the parameters into them later.
   RunNumbers(const Tree& t, int units, char* memory)
       : described_(t, memory),
         moved_(t, memory + TreeOfRun::bytes(t)),
@@ -94,7 +95,7 @@ class RunNumbers {
       return number;
   }
 
-  /// A copy of a tree with its own passive terms along its joints.
+  /// A copy of a tree that has its own array of passive terms along joints, so that these can be changed.
   struct TreeOfRun {
     Tree* tree;
     PassiveTerms* passive;
@@ -118,7 +119,8 @@ class RunNumbers {
       double& x = const_cast<PassiveTerms&>(at.of(*tree)).*number;
       x = 0.0, place_of<T>(*tree, x) = T(0.0);
     }
-    /// Update the flags of the remaining forces. With several mechanisms they do not change, because current parameters are those of one lane.
+    /// Update the flags of the forces that the tree contains. If there are several mechanisms the flags do not change, because the current parameters
+    /// belong to one lane.
     void update_flags(const Tree& full_tree) const {
       if (full_tree.lanes != 0) return;
       tree->has_joint_forces = false, tree->ties_links = tree->springs > 0;

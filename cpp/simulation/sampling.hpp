@@ -1,4 +1,4 @@
-// Sampling of all force elements whose values are held between samples: see ../elements/held.hpp.
+// Sampling of all force elements whose outputs are constant between samples: see ../elements/held.hpp.
 #pragma once
 
 #include <algorithm>
@@ -7,28 +7,28 @@
 
 namespace sarrus {
 
-/// Call visit(element) for each element with held values.
+/// Call visit(element) for each element with sampled values.
 template <class Visit> void each_that_holds(const ForceElements& elements, Visit&& visit) {
   elements.each([&](const auto& element) {
     if constexpr (std::decay_t<decltype(element)>::holds) visit(element);
   });
 }
 
-/// Return the time of the next sample. In a run that has not begun, it is due immediately.
+/// Return the time of the next sample. If the run has not begun, the next sample is due immediately.
 template <class T> double next_sample(const ForceElements& elements, const T* held_values) {
   double due = never;
   each_that_holds(elements, [&](const auto& element) { due = std::min(due, element.due(held_values)); });
   return due;
 }
 
-/// Return the time difference below which two times are equal.
+/// Return the largest difference between times that are treated as equal.
 inline double one_instant(const ForceElements& elements) {
   double slack = never;
   each_that_holds(elements, [&](const auto& element) { slack = std::min(slack, element.instant()); });
   return slack < never ? slack : 0.0;
 }
 
-/// Take the samples that are due at `time`, for each element with held values. `evaluate`: see ../elements/held.hpp.
+/// Take the samples that are due at `time`, for each element with sampled values. `evaluate`: see ../elements/held.hpp.
 template <class T, class Evaluate> void take_samples(const ForceElements& elements, const T* parameter, double time,
                                                      T* held_values, Evaluate&& evaluate) {
   const double upto = time + one_instant(elements);
@@ -40,7 +40,7 @@ template <class T, class Evaluate> void take_samples(const ForceElements& elemen
   });
 }
 
-/// Round each value to the nearest multiple of its step. Without steps, values do not change.
+/// Round each value to the nearest multiple of its step (quantisation). If there are no steps, values do not change.
 template <class T> void quantise(const std::vector<double>& step, int count, T* x) {
   for (int k = 0; !step.empty() && k < count; ++k)
     if (step[k] > 0.0) x[k] = nearest(x[k] / T(step[k])) * T(step[k]);

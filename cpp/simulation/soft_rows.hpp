@@ -8,11 +8,11 @@
 //
 // (Sherman, Morrison and Woodbury.) The Cholesky factor U is dimensionless, although rows have units of metres and radians.
 //
-// The row of a spring rotates with the motion. For s along the drift, a straight line, the stretch at both ends of the step exceeds that in its
-// middle by h^2/8 J_s-dot v. The rates at the ends are J_s v* - h/2 J_s-dot v and J_s v' + h/2 J_s-dot v. The force is evaluated at these ends,
-// because otherwise an oscillating stiff wire would gain an energy of the order h^4 k.
+// The row of a spring rotates with the motion. The drift is a straight line. Along it, the stretch s at both ends of the step exceeds that in its
+// middle by h^2/8 J_s-dot v. The rates at the ends are J_s v* - h/2 J_s-dot v and J_s v' + h/2 J_s-dot v. The force is evaluated with these values at
+// the ends, because otherwise an oscillating stiff wire would gain an energy of the order h^4 k.
 //
-// A spring without damper whose rate the step resolves remains explicit, which is also of second order and costs nothing.
+// If a spring has no damper and the step resolves its rate, it is integrated explicitly, which is also of second order and costs nothing.
 //
 //   cost    a solution of the factor's equation for each register of rows, plus the cube of the number of rows
 #pragma once
@@ -24,7 +24,7 @@
 namespace sarrus {
 
 namespace contact_steps {
-/// Largest rate, times the step, at which springs without dampers are explicit.
+/// Largest rate, times the step, of springs without dampers that are integrated explicitly.
 constexpr double resolved = 0.1;
 }  // namespace contact_steps
 
@@ -63,7 +63,7 @@ class SoftRows {
     if (empty()) return true;
     W_ = doubles(count_ * n_), U_ = doubles(count_ * count_), scale_ = doubles(count_);
     const bool one_by_one =
-        e.pieces || e.matrix.plan.fronts;  // because fronts use lanes for the rows of a single right-hand side
+        e.pieces || e.matrix.plan.fronts;  // a factor by fronts uses the lanes for the rows of a single right-hand side
     for (int i = 0; i < count_; i += one_by_one ? 1 : width_of<SideBySide>)
       one_by_one ? solve<double>(e, factor, i) : solve<SideBySide>(e, factor, i);
     for (int i = 0; i < count_; ++i) {
@@ -90,7 +90,7 @@ class SoftRows {
     return true;
   }
 
-  /// Convert velocities, and multipliers of loops, from a solution by the factor to those of the kick.
+  /// Correct velocities and loop multipliers that were computed with the factor alone, so that they include the soft rows.
   void soften(double* v, double* multipliers = nullptr) const {
     if (empty()) return;
     const Arena::Scope scope(arena_);
@@ -102,7 +102,7 @@ class SoftRows {
       if (multipliers) subtract_scaled(multipliers, W_ + i * n_ + nv_, along[i], n_ - nv_);
     }
   }
-  /// Add to an impulse (nv) the part of dampers and elements that exceeds h times their force at the beginning, for a kick from v to v_end.
+  /// Add to an impulse (nv) the contribution of dampers and elements that exceeds h times their force at the beginning, for a kick from v to v_end.
   void add_late(const double* v, const double* v_end, double* impulse) const {
     for (int i = 0; i < count_; ++i) {
       const Row& row = row_[i];
@@ -110,7 +110,8 @@ class SoftRows {
       subtract_scaled(impulse, row.J, row.late * change + row.ahead, nv_);
     }
   }
-  /// Return the work that the mechanism's dampers dissipate in a motion: their force is that for `passed` (nv), their motion `mean` (nv).
+  /// Return the work that the mechanism's dampers dissipate. `passed` (nv): motion that determines their forces; `mean` (nv): motion along which the
+  /// forces do work.
   double damped(const double* passed, const double* mean) const {
     double work = 0.0;
     for (int i = 0; i < count_; ++i) {
@@ -119,7 +120,7 @@ class SoftRows {
     }
     return work;
   }
-  /// Convert G = J A^-1 J^T of rows J (count x nv) from the factor's matrix to that of the kick.
+  /// Convert G = J A^-1 J^T of rows J (count x nv), computed with the factor alone, so that it includes the soft rows.
   void soften(int count, const double* J, double* G) const {
     if (empty()) return;
     const Arena::Scope scope(arena_);
@@ -138,9 +139,10 @@ class SoftRows {
     const double* J;
     double stiffness, damping, rate, bend;  // rate: s-dot; bend: J_s-dot v
     double stiffness_of_elements, damping_of_elements;  // contributions of force elements
-    double late, ahead;  // impulse of dampers and elements: per change of the velocity along the row; constant part
+    // impulse of dampers and elements: its derivative with respect to the velocity along the row, and its constant part
+    double late, ahead;
   };
-  /// Solve for Y of the rows from `first` on, as many as T has lanes.
+  /// Solve for Y of T::width rows (the lanes of T), beginning with row `first`.
   template <class T> void solve(const LoopEquation<double>& e, const Factor<double>& factor, int first) {
     const Arena::Scope scope(arena_);
     const int rows = std::min(width_of<T>, count_ - first), n = nv_ + tree_.loops.rows + tree_.loops.motor_rows;
@@ -181,7 +183,7 @@ class SoftRows {
       row_[count_++] = {J, spring.stiffness, spring.damping, force.rate, bend, 0.0, 0.0, 0.0, 0.0};
     }
   }
-  /// Return true if the step resolves the spring, judged by the mobility of its ends without loops.
+  /// Return true if the step resolves the spring's rate, computed with the mobility of its ends without loops.
   bool is_resolved(const Row& row, const double* mobility) const {
     if (row.damping != 0.0) return false;
     double most = 0.0;
@@ -194,7 +196,7 @@ class SoftRows {
   double h_;
   int nv_, n_, count_ = 0;  // n: velocities and multipliers of loops
   Row* row_ = nullptr;
-  double *W_ = nullptr, *U_ = nullptr, *scale_ = nullptr;  // count x n; count x count; roots of b (count)
+  double *W_ = nullptr, *U_ = nullptr, *scale_ = nullptr;  // W (count x n); U (count x count); square roots of b (count)
 };
 
 }  // namespace sarrus

@@ -1,8 +1,8 @@
 // Length of adaptive steps (Hairer, Norsett and Wanner II.4), with a strategy if shorter steps have larger errors.
 //
 // Near a singular position, rounding errors of accelerations grow with a power of the inverse distance, and shorter steps end closer to it. If the
-// error grows there as the length decreases, longer steps are tried, which may pass the position. If none is accurate and the error grows once more,
-// the best trial is accepted and counted (beyond_tolerance), because no step would satisfy the tolerances.
+// error grows there as the length decreases, longer steps are tried, because they may pass the position. If no trial is accurate and the error grows
+// once more, no step can satisfy the tolerances. The trial with the smallest error is then accepted and counted (beyond_tolerance).
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,9 @@ class StepLength {
  public:
   explicit StepLength(double first, double longest = HUGE_VAL) : next_(std::min(first, longest)), longest_(longest) {}
 
-  /// Return the length of the next trial. After an accepted step, this value is the complete state.
+  /// Return the length of the next trial. After an accepted step, this length is the complete state of the object.
   double next() const { return next_; }
-  /// Return true if that length had the smallest error of all trials, so that the step is accepted with any error.
+  /// Return true if the trial of that length had the smallest error of all trials, so that its step is accepted with any error.
   bool settles() const { return settles_; }
 
   /// Accept a step of this length. `error`: its error relative to the tolerance.
@@ -28,11 +28,11 @@ class StepLength {
   /// Return true if some step from the current state was rejected.
   bool rejected() const { return tries_ > 0; }
 
-  /// Reject a step, because its error was too large, or infinite after a failure. `singular`: the state is near a singular position.
+  /// Reject a step, because its error was too large; `error` is infinite if the step failed. `singular`: the state is near a singular position.
   void reject(double length, double error, bool singular) {
     static constexpr double longer[] = {1.4, 2.0, 4.0};
     if (tries_++ == 0) first_ = length;
-    if (settles_) growths_ = 0, least_ = HUGE_VAL;  // the end of the run had shortened the step, so it failed too
+    if (settles_) growths_ = 0, least_ = HUGE_VAL;  // the end of the run had shortened the previous trial, and it failed too
     if (error < least_) best_ = length, least_ = error;
     if (!leaping_) {
       const bool grew = singular && tries_ > 1 && error > last_;
@@ -51,7 +51,7 @@ class StepLength {
   }
 
   double next_, longest_;
-  // since the last accepted step: first length, last error, next length without leaps (longer steps), best length and its error
+  // values since the last accepted step: first length, last error, next length if no longer step is tried, best length and its error
   double first_ = 0.0, last_ = 0.0, shorter_ = 0.0, best_ = 0.0, least_ = HUGE_VAL;
   int tries_ = 0, growths_ = 0, leaps_ = 0;
   bool leaping_ = false, settles_ = false;

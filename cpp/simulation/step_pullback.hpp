@@ -43,7 +43,7 @@ struct Acting {
 
 template <class P, class R> class StepPullback {
  public:
-  /// Prepare for pulling back steps from rows (q, v, z, held values), with these parameters.
+  /// Prepare the pullback of steps from rows (q, v, z, sampled values), with these parameters.
   StepPullback(const Tree& tree, Arena& arena, const Plan& plan, const P* parameter)
       : tree_(tree),
         arena_(arena),
@@ -63,7 +63,7 @@ template <class P, class R> class StepPullback {
   }
 
   /// Replace the cotangent (2 nv + nz) of the end `after` of a step of length h by that of its initial state x at `time`. Cotangents of parameters
-  /// are accumulated. Returns true if the repeated step ends at `after`, undivided; otherwise nothing is changed.
+  /// are accumulated. The step is repeated from x. Returns true if the repeated step is undivided and ends at `after`; otherwise changes nothing.
   bool pull(double time, double h, const P* x, const P* after, P* lambda, const Acting& acting, P* by_parameter, P& status) {
     const Arena::Scope scope(arena_);
     if (is_cut(time + h, x)) return false;
@@ -130,13 +130,13 @@ template <class P, class R> class StepPullback {
   template <class Kind> static constexpr bool is_of_time_alone =
       std::is_same_v<Kind, EffortTable> || std::is_same_v<Kind, ZeroOrderHold>;
   static constexpr int most_stages = 4;
-  static constexpr double rounding = 3e-12;  // smaller motions, in the plan's units, are neglected
+  static constexpr double rounding = 3e-12;  // motions below this value, in the plan's units, are treated as zero
 
-  /// State after a step along weighted slopes; y is the weighted sum of the slopes of u or of the coordinates.
+  /// State after a step along weighted slopes. y is the weighted sum of the slopes: of the argument u, or of the coordinates.
   struct Point {
     P *y, *q, *v, *z;
   };
-  /// Cotangents of a displacement, v and z (contiguous), and of y; for slopes, v and z are the cotangents of a and z'.
+  /// Cotangents of a displacement, of v and z (contiguous), and of y. For slopes, the members v and z are the cotangents of a and z'.
   struct Cotangent {
     P *q, *v, *y;
   };
@@ -147,14 +147,14 @@ template <class P, class R> class StepPullback {
     std::optional<SensitivityEquation<P, P>> equation{};
     AbaWork<P> tree{};
   };
-  /// Projection of (q, v) onto the loops by the changes u and w, with the multipliers y and z; J before it, and J1 after it.
+  /// Projection of (q, v) onto the loops: the changes u and w, their multipliers y and z, J before the projection, and J1 after it.
   struct Closing {
     P time;
     const P *q, *u, *w;
     P *y = nullptr, *z = nullptr;
     std::optional<LeastMotion<P>> least{};
     const P *J = nullptr, *J1 = nullptr;
-    bool turns = false, changes = false;  // true if u, or w, is more than rounding
+    bool turns = false, changes = false;  // true if u, or w, is larger than rounding
   };
 
   P* take(int n) const { return arena_.take<P>(n); }
@@ -249,7 +249,7 @@ template <class P, class R> class StepPullback {
     return k;
   }
 
-  /// Pull back through the force elements, from cotangents of tau and z', along as many directions of state and parameters as there are lanes.
+  /// Pull cotangents of tau and z' back through the force elements, along as many directions of state and parameters at once as there are lanes.
   void pull_forces(const Stage& s, const P* row, double since, const P* by_tau, const P* by_z_dot, P* by, const Acting& acting,
                    P* by_parameter) {
     const int nq = tree_.nq, m = 2 * n_ + nz_, end = m + acting.count, begin = sees_state_ ? 0 : m;
@@ -266,7 +266,8 @@ template <class P, class R> class StepPullback {
       const Arena::Scope scope(arena_);
       const int last = std::min(first + directions_of<R>, end);
       for (int k = first; k < last; ++k) along(rate(k), k - first) = P(1.0);
-      if (first < n_ + directions_of<R>) integrate(tree_, q_constant, d, q);  // one more call after the last direction resets q
+      // one more call after the last direction resets q to its value
+      if (first < n_ + directions_of<R>) integrate(tree_, q_constant, d, q);
       vary_held_efforts(plan_, static_cast<const Varied*>(numbers_), held_values);
       auto element_system = system(static_cast<const Varied*>(numbers_), static_cast<const Varied*>(held_values), since);
       element_system.forces(Varied(s.time, R(0.0)), q, v, z, tau, z_dot);
@@ -338,7 +339,8 @@ template <class P, class R> class StepPullback {
       difference(tree_, to, static_cast<const Varied*>(end), out);
     });
   }
-  /// Convert a cotangent of a point's displacement into those of y and, if steps use u, of a displacement of the initial state.
+  /// Convert a cotangent of a point's displacement into that of y and, if slopes are those of u, also into that of a displacement of the initial
+  /// state.
   void pull_point(const Point& at, const P* x, const Cotangent& by, P* by_start) {
     if (by_rates_) {
       for (int k = 0; k < n_; ++k) by.y[k] += by.q[k];
@@ -374,7 +376,7 @@ template <class P, class R> class StepPullback {
     pull_joints({rest, begin.q, false}, {}, begin.y, true,
                 [&](const Varied* d, const Varied*, Varied* out) { integrate(tree_, from, d, out); });
   }
-  /// Pull back v = displacement / h at the end of the step to displacements of both ends.
+  /// Pull back the rule v = displacement / h at the end of the step to displacements of both ends.
   void pull_displacement(double h, const P* x, const P* after, P* by_start, P* by_end) {
     const Arena::Scope scope(arena_);
     P* by = take(n_);
@@ -388,7 +390,8 @@ template <class P, class R> class StepPullback {
     });
   }
 
-  /// Return true if the end is equal to the stored state `after`. If that is projected, `closing` receives the projection.
+  /// Return true if the end of the repeated step equals the stored state `after`. If the end was projected onto the loops, `closing` receives the
+  /// projection.
   bool arrive(const Point& end, const P& time, const P* after, std::optional<Closing>& closing) {
     const int nq = tree_.nq;
     Reproduced<P> ends(plan_);
@@ -417,7 +420,7 @@ template <class P, class R> class StepPullback {
     constraint_rows(tree_, arena_, place(tree_, arena_, after, &c.time, static_cast<const P*>(nullptr)), output, 0,
                     tree_.loops.constraints);
   }
-  /// Return true if a motion is more than rounding. If it is a projection onto the loops, also compute y with M motion + J^T y = 0.
+  /// Return true if a motion is larger than rounding. If it is a projection onto the loops, also compute y with M motion + J^T y = 0.
   bool split(Closing& c, const P* motion, P* y, Reproduced<P>& ends) {
     const Arena::Scope scope(arena_);
     P *b = take(n_ + rows_), size = P(0.0);
@@ -432,7 +435,7 @@ template <class P, class R> class StepPullback {
   }
   const P* solve_finely(const Closing& c, const P* b) const { return solve_corrected(c.least->e, arena_, c.least->factor, b); }
 
-  /// Replace the cotangent lambda after a projection by that before it.
+  /// Replace the cotangent lambda after a projection by the cotangent before it.
   void open(const Closing& c, const P* after, P* lambda) {
     const Arena::Scope scope(arena_);
     P *x = take(n_), *b = take(rows_), *bent = take(n_);
@@ -446,7 +449,7 @@ template <class P, class R> class StepPullback {
     if (c.turns) bend(c, x, c.u, c.y, bent);
     for (int k = 0; k < n_; ++k) lambda[k] -= bent[k];
   }
-  /// Replace lambda by lambda - J1^T b. `carried`: also pull it back through the displacement u.
+  /// Replace lambda by lambda - J1^T b. `carried`: also pull the result back through the displacement u.
   void take_away(const Closing& c, bool carried, P* lambda, P* x, P* b) {
     const Arena::Scope scope(arena_);
     P *side = take(n_ + rows_), *rest = take(n_), *away = take(rows_), *at_start = take(n_);
@@ -469,7 +472,7 @@ template <class P, class R> class StepPullback {
         carry(side);
       else
         std::copy(rest, rest + n_, side);
-      add_constraint_forces(tree_, c.J, static_cast<const P*>(b), side);  // right-hand side: add the difference of J1 and J
+      add_constraint_forces(tree_, c.J, static_cast<const P*>(b), side);  // add the difference of J1 and J to the right-hand side
       const P* solved = solve_finely(c, side);
       P off = P(0.0), size = P(0.0);
       for (int r = 0; r < rows_; ++r) off = most(off, abs(P(solved[n_ + r] - b[r]))), size = most(size, abs(solved[n_ + r]));
@@ -516,10 +519,10 @@ template <class P, class R> class StepPullback {
   const Plan& plan_;
   const P* parameter_;
   int n_, nz_, rows_;
-  bool on_u_;  // slopes are those of u, not of the coordinates
-  bool follows_;  // q moves with the final velocity of the step
-  bool shake_;  // on the loops, v follows from the displacement
-  bool by_rates_ = true;  // displacements are added to coordinates, and velocities are their rates
+  bool on_u_;  // true: slopes are rates of u; false: rates of the coordinates
+  bool follows_;  // true: q moves with the velocity at the end of the step
+  bool shake_;  // true: v on the loops is computed from the displacement
+  bool by_rates_ = true;  // true: displacements are added to coordinates, and velocities are the rates of coordinates
   bool sees_state_ = false;
   int ny_;
   Varied* numbers_;

@@ -5,12 +5,12 @@
 //   accelerations             [M J^T; J 0] [Da; -Dlambda] = [Dtau - D(M a + h) + DJ^T lambda; D gamma - DJ a]     loops/derivatives.hpp
 //   least motion u            [M J^T; J 0] [Du; Dy]       = [-DM u - DJ^T y; D change - DJ u]
 //
-// A projection onto the loops repeats least motions until the residual vanishes. So it also yields rates, and it continues until the rates satisfy
-// the loops as well. A changed state is first projected onto the loops, like the initial state of a run. Therefore every change of the state has a
-// derivative: that of a run from the nearest closed state.
+// A projection onto the loops repeats least motions until the residual vanishes. So it also yields rates of the projected state, and it continues
+// until the rates satisfy the loops as well. A changed initial state is first projected onto the loops, as at the beginning of every run. Therefore a
+// derivative exists even along changes that open the loops.
 //
-// Discontinuous terms have no derivatives: dry friction of joints, functions of the caller, values held between samples, tasks with bounds. Limits,
-// end stops and contacts have the derivative on their current side.
+// Discontinuous terms have no derivatives: dry friction of joints, functions of the caller, values held between samples, tasks with bounds. At
+// limits, end stops and contacts, the derivative is one-sided: that of their current state, active or inactive.
 #pragma once
 
 #include "../loops/derivatives.hpp"
@@ -34,7 +34,7 @@ template <class T, class Put> void each_entry_of_rows(const Loops& loops, const 
   }
 }
 
-/// Compute a at a state without loops, by M alone.
+/// Compute a at a state of a mechanism without loops, from M alone.
 template <class P, class R>
 void tree_accelerations_with_rates(System<Dual<P, R>>& s, const Dual<P, R>* q, const Dual<P, R>* v, const Dual<P, R>* tau,
                                    Dual<P, R>* a) {
@@ -71,7 +71,7 @@ SARRUS_NOINLINE void accelerations_with_rates(System<Dual<P, R>>& s, const Dual<
   const LoopEquation<P> e = loop_equation(tree, arena, in);
   const LoopSolution<P> solution = solve_tightly(e, arena, e.b);
   s.flag_contradiction(T(solution.error, R(0.0)));
-  // there is no derivative near a singular position, as in loops/derivatives.hpp
+  // near a singular position there is no derivative, as in loops/derivatives.hpp
   const P size = e.terms + in_metric(e.solved(), solution.y);
   const auto singular = is_near_singular(moved_by_rounding(e, arena, solution.factor, size), size);
   s.status.value = select(singular, sarrus::most(s.status.value, P(double(inconsistent_constraints))), s.status.value);
@@ -95,7 +95,7 @@ SARRUS_NOINLINE void accelerations_with_rates(System<Dual<P, R>>& s, const Dual<
   }
   each_entry_of_rows(loops, J, [&](const Constraint& c, int row, int column, const T& entry) {
     side[column].rate = side[column].rate - entry.rate * R(solution.x[n + row]);  // solution.x is -lambda
-    // for rows between bodies, gamma is already gamma - J a, because the motion includes the accelerations of the bodies
+    // for rows between bodies, gamma already contains -J a, because the motion includes the accelerations of the bodies
     if (c.child < 0) gamma[row].rate = gamma[row].rate - entry.rate * R(solution.x[column]);
   });
 
@@ -108,7 +108,7 @@ SARRUS_NOINLINE void accelerations_with_rates(System<Dual<P, R>>& s, const Dual<
   }
 }
 
-/// Least motion with rates, from a factorisation of values only.
+/// Least motion with its rates, from a factorisation of values only.
 template <class P, class R> struct LeastMotion<Dual<P, R>> {
   using T = Dual<P, R>;
   const Tree& tree;
@@ -147,7 +147,7 @@ template <class P, class R> struct LeastMotion<Dual<P, R>> {
     for (int r = 0; r < rows; ++r) side[n + r] = change[r] * T(share);
     bend(side);
     P* b = arena.template take<P>(all);
-    for (int d = 0; d < directions_of<R>; ++d) {  // with corrections, because forces may be large, unlike drifts
+    for (int d = 0; d < directions_of<R>; ++d) {  // solve with corrections, because forces, unlike drifts, may be large
       const Arena::Scope direction_scope(arena);
       for (int k = 0; k < all; ++k) b[k] = k < n + rows ? sarrus::along(side[k].rate, d) : P(0.0);
       const P* rates = solve_corrected(plain.e, arena, plain.factor, static_cast<const P*>(b));
@@ -163,7 +163,7 @@ template <class P, class R> struct LeastMotion<Dual<P, R>> {
     return to;
   }
 
-  /// Subtract the change of the matrix times the solution x from the right-hand side, unless x is as small as rounding errors.
+  /// Subtract the change of the matrix times the solution x from the right-hand side; omitted if x is at rounding level.
   void bend(T* side) {
     const int n = tree.nv;
     P size = P(0.0);
@@ -180,7 +180,8 @@ template <class P, class R> struct LeastMotion<Dual<P, R>> {
   }
 };
 
-/// Sums of squared rates, each in its unit, separately for each direction: the rate of a slide may be a million times that of a rotation.
+/// Sums of squared rates, in the units of their quantities. Each direction has its own sum, because the rate of a slide may be a million times that
+/// of a rotation.
 template <class P, class R> struct SizeOfRates {
   P of[directions_of<R>];
 
@@ -201,7 +202,7 @@ template <class P, class R> struct SizeOfRates {
   }
 };
 
-/// Compute u (nv) with the rates of q.
+/// Compute the least motion u (nv), with rates that follow from the rates of q.
 template <class P, class R> void rates_of_displacement(const Tree& tree, Arena& arena, const Dual<P, R>* q, Dual<P, R>* u) {
   const Arena::Scope scope(arena);
   Dual<P, R>* plain = arena.take<Dual<P, R>>(tree.nq);
@@ -215,7 +216,7 @@ template <class P, class R> SizeOfRates<P, R> size_of_displacement(System<Dual<P
   return {s.tree.nv, u, s.plan.velocity_unit};
 }
 
-/// Project as in system.hpp, by the same least motions, until the rates satisfy the loops too.
+/// Project as in system.hpp, by the least motions that are used there, until the rates satisfy the loops too.
 template <class P, class R>
 SARRUS_NOINLINE Dual<P, R> project(System<Dual<P, R>>& s, const Dual<P, R>& time, Dual<P, R>* q, Dual<P, R>* v,
                                    const bool* fixed_velocities = nullptr, bool velocities = true) {
@@ -254,7 +255,7 @@ SARRUS_NOINLINE Dual<P, R> project(System<Dual<P, R>>& s, const Dual<P, R>& time
 }
 
 template <class P, class R> bool goes_on(const LeftOpen<Dual<P, R>>&, const LeftOpen<Dual<P, R>>&) { return true; }
-/// Return true if the end of a step is on the loops, and if its rates leave them by rounding only, relative to the rates at the beginning.
+/// Return true if the end of a step is on the loops, and if its rates violate them by rounding only, relative to the rates at the beginning.
 template <class P, class R>
 bool keeps_loops(const LoopRows<Dual<P, R>>& open, const Dual<P, R>& residual, const SimulationState<Dual<P, R>>& begin) {
   System<Dual<P, R>>& s = open.s;
@@ -264,7 +265,8 @@ bool keeps_loops(const LoopRows<Dual<P, R>>& open, const Dual<P, R>& residual, c
   return !any(residual.value > P(square(tolerances::no_drift))) && !left.exceeds(size, 1e-12);
 }
 
-/// Solve the fixed point y = G(y) by Newton's method on values, then (1 - dG/dy) Dy = DG for fixed y. Columns of dG/dy are computed as rates of G.
+/// Solve the fixed-point equation y = G(y) by Newton's method on values. Then solve (1 - dG/dy) Dy = DG, where DG is the rate of G for constant y.
+/// Columns of dG/dy are computed as rates of G.
 template <class P, class R>
 void implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const Dual<P, R>& h,
                             const SimulationState<Dual<P, R>>& x, const Dual<P, R>* guess = nullptr) {
@@ -289,11 +291,11 @@ void implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const
   const T status = s.status;
   constexpr int most_rounds = 20;
   for (int round = 1;; ++round) {
-    s.status = status;  // only the status of the last round remains
+    s.status = status;  // keep only the status of the last round
     rule.apply(y, fixed_point);
     for (int first = 0; first < n; first += together) {
       const int count = std::min(together, n - first);
-      P seed[together];  // of the magnitude of the value from which it is subtracted
+      P seed[together];  // its magnitude is that of the value from which it is subtracted
       for (int d = 0; d < count; ++d) {
         seed[d] = P(1.0);
         for (int r = 0; r < n; ++r) seed[d] = most(seed[d], P(abs(along(fixed_point[r].rate, d)) / rule.unit(r).value));
@@ -323,11 +325,11 @@ void implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const
     solve(step);
     for (int k = 0; k < n; ++k) along(y[k].rate, d) = step[k];
   }
-  if (rule.groups.count > 0) rule.apply(y, out);  // the momenta at the end depend on y
+  if (rule.groups.count > 0) rule.apply(y, out);  // the momenta at the end depend on y too
   rule.finish(y);
 }
 
-/// Set the rates of held efforts to those of the parameters from which they are copied.
+/// Set the rates of sampled efforts to the rates of the parameters from which they are copied.
 template <class T> void vary_held_efforts(const Plan& plan, const T* numbers, T* held_values) {
   for (const ZeroOrderHold& element : plan.force_elements.all<ZeroOrderHold>())
     for (std::size_t k = 0; k < element.motors.size(); ++k)
@@ -338,8 +340,9 @@ template <class T> void vary_held_efforts(const Plan& plan, const T* numbers, T*
 /// Return the length of a change of the state: a displacement, changes of v and of z.
 inline int tangent_size(const Tree& tree, const Plan& plan) { return 2 * tree.nv + plan.force_elements.nz; }
 
-/// Take a step of length h from the row x (q, v, z, held values) of a state on the loops, along changes of the state (tangent_size) and parameters.
-/// `closes`: 1 if stages are projected onto the loops. With h = 0, only project the state. Returns the status; `x` becomes the final state.
+/// Take a step of length h from the row x (q, v, z, sampled values), a state on the loops, and propagate changes of the state (tangent_size) and of
+/// parameters. `closes`: 1 if stages are projected onto the loops. With h = 0, only project the state. Returns the status; `x` becomes the final
+/// state.
 template <class P, class R>
 SARRUS_NOINLINE P step_with_rates(const Tree& tree, Arena& arena, const Plan& plan, const P* parameter, double time, double h,
                                   const P& closes, P* x, R* change, const R* parameter_change, Onto onto, R* start = nullptr) {
@@ -349,8 +352,8 @@ SARRUS_NOINLINE P step_with_rates(const Tree& tree, Arena& arena, const Plan& pl
   T *row = arena.take<T>(size + plan.force_elements.held_size), *numbers = arena.take<T>(plan.force_elements.parameters);
   T *u = arena.take<T>(nv), *displaced = arena.take<T>(nq);
   System<T> s{tree, arena, plan, numbers};
-  // directions are scaled to 1 rad or one length of the mechanism, and the results scaled back, because directions of very different norms lose
-  // precision
+  // scale directions to 1 rad or one length of the mechanism, and scale the
+  // results back; directions with very different norms would lose precision
   P length[directions_of<R>];
   for (int d = 0; d < directions_of<R>; ++d) {
     length[d] = P(0.0);

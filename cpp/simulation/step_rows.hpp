@@ -8,42 +8,45 @@
 namespace sarrus {
 
 namespace contact_steps {
-/// Distance, relative to the smaller shape, below which a contact is active from the first attempt on.
+/// Distance, relative to the smaller shape, below which a contact has a row from the first attempt on.
 constexpr double near = 1e-3;
 /// Speed of approach, relative to the speed that gravity adds in a step, below which hits do not bounce.
 constexpr double bounce_speed = 3.0;
-/// Penetration, relative to the smaller shape, at which a contact bounces before it touches: faster bodies would pass through.
+/// Penetration, relative to the smaller shape, above which a contact bounces before it touches, because a faster body would pass through.
 constexpr double sink_limit = 0.1;
-/// Distance, relative to the smaller shape, within which a contact point is identified with the nearest one of the last step.
+/// Distance, relative to the smaller shape, within which a contact point is treated as the same point as the nearest one of the last step.
 constexpr double match_distance = 0.1;
-/// Pairs are searched within this factor of the distance that shapes move in a step, because an impact of a heavy body doubles a speed.
+/// Pairs of shapes are searched within this multiple of the distance that they move in a step, because an impact of a heavy body can double a speed.
 constexpr double look_ahead = 2.0;
-/// Motion [rad, sizes of the smaller shape] before and after the step's middle for central differences of contact points.
+/// Motion [rad, sizes of the smaller shape] before and after the step's middle, for central differences of contact points.
 constexpr double difference = 1e-5;
 }  // namespace contact_steps
 
-/// Row of a contact, whose impulse (n, t1, t2) and moments against rotation are in their friction cones; or a row along one velocity, whose impulse
-/// is in an interval.
+/// A row of one of two types: of a contact, whose impulse (n, t1, t2) and moments against rotation are in their friction cones; or along one
+/// velocity, whose impulse is in an interval.
 struct StepRow {
   double* J;  // 3 x nv, or nv
   bool contact, acts, bounces;
   double distance, shift, near, friction, low, high, guess[3];
   const RigidContact* element = nullptr;  // element whose states receive the impulses; or
   const TouchingPoint<double>* point = nullptr;  // contact point of two shapes
-  const EndStop* stop = nullptr;  // element of a stop's row; its force is multiplied by `sign`
+  const EndStop* stop = nullptr;  // force element to which a stop's row belongs; its force is multiplied by `sign`
   double sign = 1.0;
-  double *turning = nullptr, torsional = 0.0, rolling = 0.0;  // 3 x nv, about (n, t1, t2); null: no rotational friction
+  // (3 x nv) Jacobian of the relative angular velocity along (n, t1, t2); null: no rotational friction
+  double *turning = nullptr, torsional = 0.0, rolling = 0.0;
   double guessed_moment[3] = {0.0, 0.0, 0.0};
   Vec3<double> bend = zero3<double>();  // beta (contact_step.hpp): change of the contact's velocity (n, t1, t2) in half a step
-  double expands = 0.0;  // coefficient of restitution of a bounce by Poisson's law; else 0
+  double expands = 0.0;  // coefficient of restitution if the contact bounces by Poisson's law; else 0
   int first = 0, second = 0;  // links, point and axes of a contact
   Vec3<double> position{};
   Mat3<double> axes{};
-  int combined = -1;  // first row of its body's combined motion about `about`; -1: not combined
+  // first row of the relative motion, about `about`, by which the rows of this pair of bodies are expressed; -1: they are not
+  int combined = -1;
   Vec3<double> about{};
 
   int rows() const { return contact ? 3 : 1; }
-  /// Call moment(first axis, number of axes, friction length [m]) for each moment.
+  /// Call moment(first axis, number of axes, friction length [m]) for each friction moment of the contact: spinning about axis 0, rolling about axes
+  /// 1 and 2.
   template <class Moment> void each_moment(Moment&& moment) const {
     if (torsional > 0.0) moment(0, 1, torsional);
     if (rolling > 0.0) moment(1, 2, rolling);
@@ -74,7 +77,7 @@ class StepRows {
 
   StepRow* begin() { return row_; }
   StepRow* end() { return row_ + count_; }
-  /// Add the motion of a contact's first body relative to the second, at the point `at` of both: six rows of J, angular first.
+  /// Add the Jacobian of the motion of a contact's first body relative to the second, at the point `at` of both bodies: six rows of J, angular first.
   void add_relative_motion(const StepRow& row, const Vec3<double>& at, double* J) const {
     const Mat3<double> world = Mat3<double>::Identity();
     for (const auto& [link, sign] : {std::pair{row.first, 1.0}, std::pair{row.second, -1.0}}) {
@@ -84,7 +87,7 @@ class StepRows {
   }
   double approach(const StepRow& row, const double* v) const { return scalar_product(row.J, v, nv_); }
 
-  /// Compute the generalised impulse (nv) of the estimated impulses and moments of contacts.
+  /// Compute the generalised impulse (nv) of all contacts, from the estimates of their impulses and moments.
   const double* guessed(double* impulse) const {
     std::fill(impulse, impulse + nv_, 0.0);
     for (const StepRow* row = row_; row < row_ + count_; ++row)
@@ -96,7 +99,7 @@ class StepRows {
     return impulse;
   }
 
-  /// Activate rows that come near in this step at the velocities v. Returns the largest speed along all rows.
+  /// Activate rows that can come into contact in this step at the velocities v. Returns the largest speed along all rows.
   double note_nearing(const double* v) {
     double fastest = 0.0;
     for (StepRow& row : *this) {
@@ -106,7 +109,7 @@ class StepRows {
     }
     return fastest;
   }
-  /// Activate rows that would penetrate at the velocities v. Returns true if one of them was inactive.
+  /// Activate rows that would penetrate at the velocities v. Returns true if a row was activated.
   bool note_missed(const double* v, double fastest) {
     bool missed = false;
     for (StepRow& row : *this) {
@@ -130,14 +133,15 @@ class StepRows {
     std::fill(row.J, row.J + row.rows() * nv_, 0.0);
     return row;
   }
-  /// Set the shift of a row. A separated contact may just touch; a penetrating one separates, at most at the speed of a body that falls from that
-  /// depth. `unit`: the velocity along the row that corresponds to 1 rad/s.
+  /// Set the shift of a row. If the contact is open, it may close but not penetrate. If it penetrates, it separates, at most at the speed of a body
+  /// that falls from that depth. `unit`: the velocity along the row that corresponds to 1 rad/s.
   void place(StepRow& row, double distance, double unit, double size) {
     row.distance = distance, row.near = contact_steps::near * size;
     row.shift =
         distance >= 0.0 ? distance / h_ : std::max(distance / h_, -std::sqrt(-2.0 * distance * unit * gravity_ / tree_.length));
   }
-  /// Let a row bounce if it approaches fast and touches. If it does not touch yet, it bounces only if it would penetrate by more than `deepest`.
+  /// Set restitution for a row that touches and approaches fast. A row that does not touch yet bounces only if it would penetrate by more than
+  /// `deepest`.
   void bounce(StepRow& row, double restitution, bool poisson, double deepest) {
     const double before = approach(row, x_.v);
     if (!(restitution > 0.0 && before < -contact_steps::bounce_speed * gravity_ * h_)) return;
@@ -152,24 +156,24 @@ class StepRows {
     return row;
   }
 
-  /// Set beta of a point that touches and moves along the surface, so that its cone applies at the step's end. `rate`: its acceleration.
+  /// Set beta of a contact point that moves along the surface, so that its cone applies at the step's end. `rate`: its acceleration.
   void bend(StepRow& row, double distance, const Vec3<double>& rate) {
     const Vec3<double> bend = rate * (0.5 * h_);
     const double most = std::abs(bend(0));
     const bool touches = row.guess[0] > 0.0 || std::abs(distance) <= h_ * most;
     if (touches && !(std::abs(approach(row, x_.v) - bend(0)) > most)) row.bend = bend;
   }
-  /// Set beta of a contact between shapes, whose point moves along both.
+  /// Set beta of a contact between shapes, whose point moves along both surfaces.
   void bend(StepRow& row, const CollisionContacts& all, const TouchingPoint<double>& point, const Kinematics<double>& k,
             double size) {
-    double squares = 0.0;  // squared rate of motion, in radians and sizes of the shape
+    double squares = 0.0;  // squared rate of the relative motion, in radians per second and sizes of the smaller shape per second
     for (int r = 0; r < 3; ++r) squares += square(scalar_product(row.J + r * nv_, x_.v, nv_) / size);
     for (const int link : {row.first, row.second}) squares += dot(k.link[link].V.angular, k.link[link].V.angular);
     if (square(h_) * squares <= square(contact_steps::slow)) return;
     MovingPlace at = {};
     if (!move(row, all, point, k, contact_steps::difference / std::sqrt(squares), at)) return;
     if (square(h_) * (dot(at.n_dot, at.n_dot) + dot(at.p_dot, at.p_dot) / square(size)) > 1.0)
-      return;  // a corner that touches a corner has no rate
+      return;  // where a corner touches a corner, the normal has no rate
     bend(row, point.at.distance, moving_bias(k, {row.first, row.second, row.friction}, row.position, row.axes, at));
   }
   /// Compute the rates of a contact point and of its normal, by central differences between `moment` seconds before and after. Returns false if the
@@ -181,7 +185,8 @@ class StepRows {
     const PairFunction& function = all.scene->function(point.pair);
     if (point.pair != moved_pair_) {  // points of a pair are contiguous
       moved_pair_ = point.pair, moved_by_ = moment;
-      // coordinates relative to the point avoid rounding far from the origin; a function of the caller may depend on the world's axes and origin
+      // coordinates are relative to the point, to avoid rounding far from the origin; this is not possible for a function of the caller, which may
+      // depend on the world's axes and origin
       const Vec3<double> about = moved_about_ = function ? zero3<double>() : row.position;
       const auto pose_after = [&](const PlacedShape& s, double time) {
         const LinkMotion<double>& body = k.link[link(all, s)];
@@ -203,18 +208,19 @@ class StepRows {
       }
     }
     const ContactPoint<double> present = {Vec3<double>(point.at.position - moved_about_), point.at.normal, point.at.distance};
-    const auto same = [&](const Manifold<double>& m) {  // a function of the caller may return points in another order
+    // for a function of the caller use the nearest point, because the function may return points in another order
+    const auto same = [&](const Manifold<double>& m) {
       return function ? m.nearest(present.position) : m.find_feature(static_cast<int>(point.id % Scene::features));
     };
     const ContactPoint<double>*before = same(moved_[0]), *after = same(moved_[1]);
-    if (before || after) {  // only one of them if another feature replaces this one on the other side
+    if (before || after) {  // use a one-sided difference if another feature replaces this one on the other side
       const double span = (before && after ? 2.0 : 1.0) * moved_by_;
       const ContactPoint<double>&first = before ? *before : present, &last = after ? *after : present;
       at.p_dot = (last.position - first.position) / span, at.n_dot = (last.normal - first.normal) / span;
       return true;
     }
     if (all.scene->on_a_plane(point.pair).first < 0) return false;
-    // a point remembered from the last step is a corner of a shape on a plane
+    // a point that was added from the last step is a corner of a shape on a plane
     const bool stands = first_shape.shape.kind != ShapeKind::plane;
     const LinkMotion<double>&body = k.link[stands ? row.first : row.second], &plane = k.link[stands ? row.second : row.first];
     at.p_dot = body.V.linear + cross(body.V.angular, Vec3<double>(row.position - body.X.p));
@@ -278,7 +284,7 @@ class StepRows {
     place(row, point.at.distance - 0.25 * h_ * row.bend(0), tree_.length, size);
     bounce(row, s_.parameter[all.restitution.at + point.pair], all.poisson, contact_steps::sink_limit * size);
   }
-  /// Return the last step's states of a contact point, or null: those of the nearest point of the same pair within `reach`, with any id.
+  /// Return the last step's data of a contact point, or null. They are those of the nearest point of the same pair within `reach`, with any id.
   const double* state_of(const CollisionContacts& all, const TouchingPoint<double>& point, double reach) const {
     const double* best = nullptr;
     double nearest = square(reach);
@@ -299,7 +305,7 @@ class StepRows {
     for (int b = 0; b < bodies; ++b) at[b] = k.link[all.bodies[b].link].X * all.bodies[b].on_the_link<double>(tree_);
     Vec3<double>* center = arena_.take<Vec3<double>>(n);
     for (int i = 0; i < n; ++i) center[i] = at[scene.shapes[i].link].R * scene.shapes[i].at.p + at[scene.shapes[i].link].p;
-    // the motion of an unbounded shape is measured at the distance of the other shapes
+    // the motion of an unbounded shape is evaluated at the distance of the other shapes
     const auto reach = [&](int i) {
       double most = scene.shapes[i].shape.reach();
       for (int j = 0; j < n && scene.shapes[i].shape.reach() < 0.0; ++j)
@@ -320,7 +326,7 @@ class StepRows {
     const PressedPoint* pressed = strongest(all, count);
     return scene.touching(at, ahead, arena_, pressed, count);
   }
-  /// Mark shapes with many corners that stand on planes. Four points represent each of them, until other corners would penetrate.
+  /// Mark shapes with many corners that rest on planes. Four points represent each of them, until other corners would penetrate.
   void note_standing(const Touching<double>& touching) {
     const auto& shapes = s_.plan.force_elements.all<CollisionContacts>();
     for (const TouchingPoint<double>& point : touching) {
@@ -332,7 +338,7 @@ class StepRows {
         stand_[stands_++] = {point.pair, 0, arena_.take<TouchingPoint<double>>(most_kept)};
     }
   }
-  /// Add rows for corners that would penetrate at these velocities, one per shape. Returns true if there are any.
+  /// Add rows for corners that would penetrate at these velocities, one row per shape. Returns true if rows were added.
   bool add_missed_corners(const double* v, double fastest) {
     bool missed = false;
     for (Standing* stands = stand_; stands < stand_ + stands_; ++stands) {
@@ -371,7 +377,7 @@ class StepRows {
   Transform<double> pose(const CollisionContacts& all, const PlacedShape& shape) const {
     return kinematics_.link[link(all, shape)].X * all.bodies[shape.link].on_the_link<double>(tree_) * shape.at;
   }
-  /// Return the points of the last step that are remembered: those with the largest forces.
+  /// Return the points that are stored for the next step: those with the largest forces.
   const PressedPoint* strongest(const CollisionContacts& all, int& count) const {
     const int count_stored = std::min(static_cast<int>(x_.z[all.iz + 1]), all.kept), wide = all.numbers_per_point();
     const double* z = x_.z + all.iz + CollisionContacts::before_points;
@@ -383,7 +389,7 @@ class StepRows {
       for (int l = 0; l < count_stored; ++l)
         stronger += pair(l) == pair(k) && (push(l) > push(k) || (push(l) == push(k) && l < k));
       if (stronger >= most_kept) continue;
-      int at = count++;  // insertion sort by pairs; nearly all are in order
+      int at = count++;  // insertion sort by pairs, because nearly all points are already in order
       for (; at > 0 && pressed[at - 1].pair > pair(k); --at) pressed[at] = pressed[at - 1];
       pressed[at] = {pair(k), Vec3<double>(z + k * wide + CollisionContacts::position)};
     }
@@ -421,7 +427,7 @@ class StepRows {
   StepRow* row_ = nullptr;
   Kinematics<double> kinematics_;
   double* ahead_ = nullptr;  // search distance of each shape
-  /// A shape with many corners on a plane. `corner`: its corners that are neither points of the last step nor among the four of the current tilt.
+  /// A shape with many corners on a plane. `corner`: its corners, except the points of the last step and the four lowest at the current tilt.
   struct Standing {
     int pair, added;
     TouchingPoint<double>* corner;
@@ -429,7 +435,7 @@ class StepRows {
   Standing* stand_ = nullptr;
   int stands_ = 0;
   int moved_pair_ = -1;
-  Manifold<double> moved_[2];  // points of that pair, `moved_by_` seconds before and after
+  Manifold<double> moved_[2];  // contact points of that pair, `moved_by_` seconds before and after the step's middle
   Vec3<double> moved_about_;  // origin of their positions
   double moved_by_ = 0.0;
 };

@@ -5,8 +5,9 @@
 //   rk4              Runge-Kutta of order 4, on the coordinates; quaternions are normalised
 //   rkmk4, dopri5    on the argument u of q = q0 exp(u)             (Munthe-Kaas 1999; Dormand and Prince 1980)
 //
-// Rows that agree only on the loops (Bennett's linkage, Bricard's) are too restrictive off them, and stages are off the loops by the order of the
-// step. Such stages are first projected. The result is a step of the same order for f after projection, which equals f on the loops.
+// In some linkages (Bennett's, Bricard's), redundant rows are consistent only on closed loops, and lock the mechanism elsewhere. The stages of a step
+// are off the loops by the order of the step. For such linkages each stage is first projected onto the loops. The step then integrates the projected
+// f with the same order, and the projected f equals f on the loops.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +16,7 @@
 
 namespace sarrus {
 
-/// Rates in one stage: q of the coordinates or of the argument u of exp(u), v of v, z of z.
+/// Rates in one stage: q is the rate of the coordinates or of the argument u of exp(u), v that of v, z that of z.
 template <class T> struct Slopes {
   T *q, *v, *z;
 };
@@ -25,10 +26,11 @@ template <class T> struct RungeKutta {
   System<T>& s;
   const Tableau& tableau;
   bool exponential;
-  const bool* fixed_velocities;  // if not null, each stage is projected onto the loops by changing the other velocities
+  // if not null, each stage is projected onto the loops, and the velocities in this mask do not change
+  const bool* fixed_velocities;
   Slopes<T>* slope;  // one per stage
   T *u, *q, *v, *z;  // of the current stage
-  // if work is computed: its power in each stage; impulses (nv) of forces, and displacements (nv) for dampers, so far; q in the middle
+  // if work is computed: the power in each stage; the sums so far of impulses (nv) of forces and of displacements (nv) for dampers; q in the middle
   T *power = nullptr, *impulse = nullptr, *passed = nullptr, *q_middle = nullptr;
 
   explicit RungeKutta(System<T>& system, const bool* fixed = nullptr)
@@ -48,7 +50,7 @@ template <class T> struct RungeKutta {
     std::fill(impulse, impulse + nv, T(0.0)), std::fill(passed, passed + nv, T(0.0));
   }
 
-  /// Compute the state after h from the weighted slopes of the first n stages.
+  /// Compute the state at the time h after x0, from the weighted slopes of the first n stages.
   SARRUS_INLINE void combine(const SimulationState<T>& x0, const double* weight, int n, const T& h, T* q_to, T* v_to, T* z_to) {
     const auto sum = [&](T* to, const T* from, int size, T* Slopes<T>::* part) SARRUS_INLINED {
       for (int k = 0; k < size; ++k) to[k] = from ? from[k] : T(0.0);

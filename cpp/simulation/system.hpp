@@ -22,7 +22,7 @@
 
 namespace sarrus {
 
-/// q, v and the internal states z of force elements, in one row. The held values of sampled elements follow.
+/// q, v and the internal states z of force elements, in one row. The values of sampled elements follow.
 template <class T> struct SimulationState {
   T *q, *v, *z;
   static SimulationState of(const Tree& tree, T* row) { return {row, row + tree.nq, row + tree.nq + tree.nv}; }
@@ -33,7 +33,8 @@ template <class T> struct AllJoints {
   const T *q, *v, *J;  // J: loop_nv x tree.nv
   int nv;
 };
-/// Compute coordinates of all joints. Loop angles include revolutions since `counted`, their values at `passed` seconds before (null: in [-pi, pi]).
+/// Compute coordinates of all joints. Loop angles include whole revolutions: `counted` contains their values at the time that is `passed` seconds
+/// earlier (null: angles in [-pi, pi]).
 template <class T>
 SARRUS_NOINLINE AllJoints<T> all_joints(const Tree& tree, Arena& arena, const Plan& plan, const T& time, const T* q, const T* v,
                                         const T* counted, const T& passed) {
@@ -59,17 +60,18 @@ template <class T> struct System {
   Arena& arena;
   const Plan& plan;
   const T* parameter;
-  LeastMotion<T>* least = nullptr;  // least motion at the beginning of the step, if projections use it; else null
+  LeastMotion<T>* least = nullptr;  // least motion computed at the beginning of the step, if projections use it; else null
   T status = T(0.0);
   T closes = T(0.0);  // 1: stages of a step are also projected onto the loops (redundancy.hpp)
 
-  const T* held_values = nullptr;  // held values of sampled elements, which follow z, and the counted angles
+  const T* held_values = nullptr;  // values of sampled elements, which follow z, and the counted angles
   T since = T(0.0);  // time at which angles were last counted
   bool has_springs = true;  // true if springs of loop joints are included in the forces
   Chords<T> chords{};  // to be stored or used: see rates.hpp
   DryFriction<T>* friction = nullptr;  // dry friction of joints (friction.hpp); null: none
 
-  // watches: the next evaluation computes the work of constraint forces. worked: the square of its ratio to the largest possible work
+  // watches: the next evaluation must compute the work of constraint forces. worked: the square of the ratio of this work to the largest possible
+  // work
   bool watches = false;
   T worked = T(0.0);
 
@@ -78,12 +80,13 @@ template <class T> struct System {
   bool kept = false;
   const Record<T>* record = nullptr;  // output for the residuals of rigid steps; null: none
   bool rigid = false;  // true: contacts and stops apply no forces (contact_step.hpp)
-  T *stiffness = nullptr, *damping = nullptr;  // linear rates of elements along all joints in the last evaluation; null: none
-  const T* late = nullptr;  // additional generalised force (nv) of implicit_midpoint.hpp; null: none
+  // stiffness and damping of elements along all joints in the last evaluation; null: not required
+  T *stiffness = nullptr, *damping = nullptr;
+  const T* late = nullptr;  // additional generalised force (nv), which implicit_midpoint.hpp sets; null: none
   // generalised force (nv), in the last evaluation, of all forces that do work, without dampers of the mechanism; null: work is not computed
   T* acting = nullptr;
-  bool drives = false;  // true if time functions, or rows of the caller, do work
-  bool fast = false;  // true if dampers may be too fast for the method's quadrature
+  bool drives = false;  // true if rows that time functions or the caller drive do work
+  bool fast = false;  // true if the rates of dampers may be too fast for the method's quadrature of work
   T power = T(0.0);  // power of all these forces [W]
   Work<T> work{};  // work in the current step
   T pressing = T(0.0);  // signature of the contacts and end stops that pressed in the last evaluation
@@ -92,24 +95,24 @@ template <class T> struct System {
 
   /// The tree that control laws use.
   const Tree& described() const { return plan.described ? *plan.described : tree; }
-  /// The tree that includes the terms that the run computes itself (run_numbers.hpp).
+  /// The tree with the terms that the run computes itself (run_numbers.hpp).
   const Tree& full_tree() const { return plan.full_tree ? *plan.full_tree : tree; }
   /// Return one of the plan's units.
   SARRUS_INLINE T unit(const double* units, int k) const { return units ? T(tree.numbers<T>()(units[k])) : T(1.0); }
-  /// Lengths of the integrated state, and of a state with the held values.
+  /// Number of values of the integrated state, and of a state with sampled values.
   int integrated() const { return tree.nq + tree.nv + plan.force_elements.nz; }
   int size() const { return integrated() + plan.force_elements.held_size; }
   bool samples() const { return plan.force_elements.hold(); }
   bool projects() const {
     return tree.loops.rows > 0 && plan.stabilisation == Stabilisation::projection && plan.method != Method::independent;
   }
-  /// Return the sum of squared velocities, each in its unit.
+  /// Return the sum of squared velocities, each in units of its own unit in the plan.
   T squares_of_velocities(const T* v) const {
     T sum = T(0.0);
     for (int k = 0; k < tree.nv; ++k) sum += square(v[k] / unit(plan.velocity_unit, k));
     return sum;
   }
-  /// Return true if the check for rows that agree only on the loops may be needed after a step.
+  /// Return true if, after a step, the check for redundant rows that are consistent only on closed loops may be needed.
   bool guards() const { return projects() && any(closes < T(0.5)); }
 
   AllJoints<T> joints(const T& time, const T* q, const T* v) {
@@ -123,7 +126,7 @@ template <class T> struct System {
     std::copy(all.q + tree.nq, all.q + tree.nq + tree.loop_nq, x + integrated() + plan.counted);
     since = time;
   }
-  /// Compute the generalised force (tree.nv) of springs along angles of loop joints; null: no such springs.
+  /// Compute the generalised force (tree.nv) of springs along angles of loop joints; null if there are no such springs.
   const T* loop_springs(const AllJoints<T>& all) {
     const auto& springs = plan.force_elements.all<LoopSpring>();
     if (springs.empty()) return nullptr;
@@ -137,7 +140,7 @@ template <class T> struct System {
     }
     return tau;
   }
-  /// Set the inputs of elements other than the state.
+  /// Set the inputs of force elements, except the state.
   void set_surroundings(ElementCall<T>& e, const T* springs) {
     e.springs = springs, e.around = {plan.counts() && plan.drives_loop_joints ? e.q + tree.nq : nullptr, springs};
     if (tree.loops.pfaffian_values == 0) return;
@@ -146,7 +149,7 @@ template <class T> struct System {
     };
   }
 
-  /// Compute the generalised force of force elements, and z-dot. `calls`: also call the function of the caller.
+  /// Compute the generalised force of force elements, and z-dot. `calls`: include forces from the function of the caller.
   void forces(const T& time, const T* q, const T* v, const T* z, T* tau, T* z_dot, bool calls = true) {
     const ForceElements& elements = plan.force_elements;
     const double* limit = elements.effort_limit;
@@ -178,7 +181,7 @@ template <class T> struct System {
       for (int k = 0; k < all.nv; ++k) along[k] += limit ? sarrus::least(most(motor[k], T(-limit[k])), T(limit[k])) : motor[k];
       if constexpr (std::is_same_v<T, double>)
         for (int k = 0; stiffness && limit && k < all.nv; ++k)
-          if (!(std::abs(motor[k]) < limit[k])) stiffness[k] = damping[k] = 0.0;  // a motor at its limit has no stiffness
+          if (!(std::abs(motor[k]) < limit[k])) stiffness[k] = damping[k] = 0.0;  // at its effort limit, a motor has no stiffness
     }
     for (int k = 0; all.J && k < tree.nv; ++k) {
       tau[k] = along[k];
@@ -198,7 +201,7 @@ template <class T> struct System {
                  });
   }
 
-  /// Compute the efforts of sampled controllers, and their z after the sample.
+  /// Compute the efforts of sampled controllers, and their internal states z after the sample.
   void evaluate_controllers(const SampleAndHold& s, int sampling, const T& time, const T* q, const T* v, T* z, T* effort) {
     const Arena::Scope scope(arena);
     AllJoints<T> all = {q, v, nullptr, tree.nv};
@@ -245,7 +248,7 @@ template <class T> struct System {
     if (watches) watch(e, v, solution.x + tree.nv);
   }
 
-  /// Add to a generalised force (nv) that of rows with prescribed motion, from their multipliers, which have the sign of solutions.
+  /// Add the force of rows with prescribed motion to a generalised force (nv). `multipliers` have the sign of the saddle equation's solutions.
   void add_drives(const T* J, const T* multiplier, T* force) const {
     for (int i = 0; i < tree.loops.constraints; ++i) {
       const Constraint& c = tree.loops.constraint[i];
@@ -255,8 +258,9 @@ template <class T> struct System {
     }
   }
 
-  /// Compute the work ratio of constraint forces, without rows driven by time functions. Off the loops a velocity may violate the rows by the square
-  /// of a step. This work is noticeable only if rows that agree on the loops lock the mechanism near them.
+  /// Compute the work ratio of constraint forces, without rows driven by time functions. Off the loops, velocities may violate the rows by the square
+  /// of a step, so constraint forces do some work. It is noticeable only if redundant rows, consistent on the loops, lock the mechanism at a small
+  /// distance from them.
   SARRUS_NOINLINE void watch(const LoopEquation<T>& e, const T* v, const T* force) {
     T work = T(0.0), speed = T(0.0);
     const T* J = e.matrix.J;
@@ -292,7 +296,7 @@ template <class T> struct System {
     }
   }
 
-  /// Return the power that the mechanism's dampers take from a motion w, with their forces at the velocity v [W].
+  /// Return the power that the mechanism's dampers take from a motion w [W]. Their forces are those for the velocity v.
   SARRUS_NOINLINE T damped(const T* q, const T* v, const T* w) {
     T sum = T(0.0);
     for (int k = 0; k < tree.nv; ++k) sum += T(tree.template numbers<T>()(tree.passive[k].damping)) * v[k] * w[k];
@@ -311,14 +315,15 @@ template <class T> struct System {
     return damped_between_bodies(tree, k);
   }
 
-  /// Return the work of impulses (nv), and of dampers by their forces for `passed` (nv), over the mean of the velocities before and after.
+  /// Return the work over the mean of the velocities before and after. It is that of impulses (nv), and of dampers with their forces for the motion
+  /// `passed` (nv).
   T impulse_work(const T* impulse, const T* passed, const T* q, const T* before, const T* after) {
     const Arena::Scope scope(arena);
     T* mean = arena.template take<T>(tree.nv);
     for (int k = 0; k < tree.nv; ++k) mean[k] = T(0.5) * (before[k] + after[k]);
     return scalar_product(impulse, mean, tree.nv) - damped(q, passed, mean);
   }
-  /// Add the work of a kick by the forces of the last evaluation, which was at `q` and at the velocity `before`.
+  /// Add the work of a kick. Its forces are those of the last evaluation, at the configuration `q` and the velocity `before`.
   void add_kick(const T& h, const T* q, const T* before, const T* after) {
     const Arena::Scope scope(arena);
     T *impulse = arena.template take<T>(tree.nv), *passed = arena.template take<T>(tree.nv);
@@ -326,7 +331,7 @@ template <class T> struct System {
     work.supplied += impulse_work(impulse, passed, q, before, after);
   }
 
-  /// Compute rows from the caller's function of q, with their c and gamma; or their rates.
+  /// Compute the rows that a function of the caller returns for q, with their c and gamma; or the rates of these rows.
   const T* pfaffian_values(const T* q, const T* v, bool rates = false) {
     if (tree.loops.pfaffian_values == 0) return nullptr;
     T* numbers = arena.template take<T>(tree.loops.pfaffian_values);
@@ -335,7 +340,7 @@ template <class T> struct System {
     return numbers;
   }
 
-  /// Set the status from the results of elements: efforts that no motor can supply, and failed tasks.
+  /// Set the status if an element failed: motors cannot supply the required efforts, or a task controller has no solution.
   SARRUS_INLINE void take_status(const ElementCall<T>& e) {
     flag_contradiction(e.lacking);
     status = sarrus::most(status, e.status);
@@ -345,7 +350,7 @@ template <class T> struct System {
     status = select(residual > T(tolerances::contradiction), most(status, T(inconsistent_constraints)), status);
   }
 
-  /// Apply lambda and the correction as forces to the tree without loops.
+  /// Apply lambda and the corrective term as forces to the tree without loops.
   SARRUS_NOINLINE void correct(const LoopInput<T>& in, T* tau, T* a) {
     const LoopEquation<T> e = loop_equation(tree, arena, in);
     const int nv = tree.nv, rows = tree.loops.rows;
@@ -372,7 +377,7 @@ template <class T> void drop_driven_rows(const Tree& tree, const T* J) {
   }
 }
 
-/// Least motion, in the metric of M, that changes the rows by given values. With `fixed_velocities`, only the other velocities change.
+/// Least motion, in the metric of M, that changes the rows by prescribed values. If `fixed_velocities` is not null, only the other velocities change.
 template <class T> struct LeastMotion {
   const Tree& tree;
   LoopEquation<T> e;
@@ -415,7 +420,7 @@ template <class T> struct LeastMotion {
   }
 
  private:
-  /// Solve lane by lane, because fronts use lanes for the rows of one right-hand side.
+  /// Solve lane by lane, because a factor by fronts uses the lanes for the rows of one right-hand side.
   template <class X> void one_by_one(X* force) {
     T* force_of_lane = arena.take<T>(tree.nv);
     for (int l = 0; l < width_of<X>; ++l) {
@@ -433,8 +438,9 @@ template <class T> struct LeastMotion {
   }
 };
 
-/// Return the distance from a singular position: the smallest pivot of the factor, relative to its row, that is above rounding. Pivots of dependent
-/// rows are rounding: what remains of J M^-1 J^T has no negative pivots, and the row of a zero pivot is zero. Driven rows are not included.
+/// Return a measure of the distance from a singular position: the smallest pivot of the factor above rounding, relative to the diagonal entry of its
+/// row. Pivots of dependent rows are rounding and not included, and neither are those of driven rows. (The remaining matrix of J M^-1 J^T is positive
+/// semidefinite: it has no negative pivots, and the row of a zero pivot is zero.)
 inline double weakest_row(System<double>& s, double time, const double* q) {
   const Arena::Scope scope(s.arena);
   const LeastMotion<double> motion(s.tree, s.arena, q, time, s.pfaffian_values(q, zeros<double>(s.arena, s.tree.nv)), nullptr,
@@ -452,7 +458,7 @@ inline double weakest_row(System<double>& s, double time, const double* q) {
   return weakest;
 }
 
-/// All rows at one configuration, computed in one pass: phi, J, and c - J v.
+/// Values of all rows at one configuration, computed in one pass: phi, J, and c - J v.
 template <class T> struct LoopRows {
   System<T>& s;
   const T& time;
@@ -465,7 +471,7 @@ template <class T> struct LoopRows {
     J = s.arena.template take<T>(loops.entries);
   }
   int size() const { return s.tree.loops.rows; }
-  /// Return the squared norm of phi, which is written to `residual`; slip becomes c.
+  /// Return the squared norm of phi. Write phi to `residual`, and c to `slip`.
   T evaluate(const T* q, T* residual) {
     const Arena::Scope scope(s.arena);
     ConstraintRows<T> out;
@@ -478,7 +484,7 @@ template <class T> struct LoopRows {
     add_motion_along_rows(s.tree, J, v, T(-1.0), slip);
     return squares(slip);
   }
-  /// Return the squared norm of x, with each row in its unit.
+  /// Return the sum of the squares of x, each entry in the unit of its row.
   T squares(const T* x) const {
     T sum = T(0.0);
     for (int r = 0; r < size(); ++r) sum += square(x[r] / s.unit(s.plan.row_unit, r));
@@ -486,7 +492,8 @@ template <class T> struct LoopRows {
   }
 };
 
-/// Least motion for corrections: that of the beginning of the step, if the system has one; otherwise one that is computed at its first use.
+/// Least motion for corrections: the one computed at the beginning of the step, if the system has one; otherwise a new one, computed at its first
+/// use.
 template <class T> struct Corrections {
   System<T>& s;
   const T& time;
@@ -506,7 +513,8 @@ template <class T, class M> void copy_where(const M& lanes, const T* from, T* to
   for (int k = 0; k < n; ++k) to[k] = select(lanes, from[k], to[k]);
 }
 
-/// Close the positions. One factor serves all corrections: its relative error is that of the drift, and each correction leaves that fraction.
+/// Close the positions. One factor serves all corrections: its relative error is of the order of the drift, and each correction leaves that fraction
+/// of the residual.
 template <class T> T close_positions(LoopRows<T>& rows, Corrections<T>& corrections, T residual, T* q) {
   const Tree& tree = rows.s.tree;
   T *moved = rows.s.arena.template take<T>(tree.nq), *phi_moved = rows.s.arena.template take<T>(rows.size());
@@ -522,14 +530,15 @@ template <class T> T close_positions(LoopRows<T>& rows, Corrections<T>& correcti
       residual = select(improved, now, residual);
       if (any(worse)) rows.evaluate(q, rows.phi);
     }
-    active = residual > T(square(tolerances::nearly_closed));  // the step was so long that the factor was inaccurate
+    // the step was so long that the factor was inaccurate: factorise again
+    active = residual > T(square(tolerances::nearly_closed));
     if (any(active)) corrections.discard_factor();
   }
   return residual;
 }
 
-/// Close the velocities. Lanes whose velocities already satisfy the loops are not changed, because Runge-Kutta methods preserve linear
-/// relations.
+/// Project the velocities. Lanes whose velocities already satisfy the loops are skipped; this is frequent, because Runge-Kutta methods preserve
+/// linear relations.
 template <class T> void close_velocities(LoopRows<T>& rows, Corrections<T>& corrections, const T* q, T* v) {
   const int nv = rows.s.tree.nv;
   const T fine = T(square(tolerances::no_drift)) * (T(1.0) + rows.s.squares_of_velocities(v));
@@ -545,8 +554,8 @@ template <class T> void close_velocities(LoopRows<T>& rows, Corrections<T>& corr
 }
 
 /// Project q and v onto the loops by the least motion in the metric of M. With `fixed_velocities` (nv, or null), only the other velocities change. If
-/// rows agree only on the loops, the factor is that of the beginning of the step, which is closed: rows slightly off the loops would allow no motion.
-/// Returns the squared residual.
+/// redundant rows are consistent only on closed loops, the factor of the beginning of the step is used, because its loops are closed: rows slightly
+/// off the loops would allow no motion. Returns the squared residual.
 template <class T>
 SARRUS_NOINLINE T project(System<T>& s, const T& time, T* q, T* v, const bool* fixed_velocities = nullptr,
                           bool velocities = true) {

@@ -1,8 +1,8 @@
-// Derivatives of runs with fixed steps and stored samples: forward, changes of the samples by changes of the initial state and of parameters;
-// backward, the cotangents of these from cotangents of the samples.
+// Derivatives of runs with fixed steps and stored samples: forward mode, changes of the samples due to changes of the initial state and of
+// parameters; reverse mode, cotangents of the initial state and of parameters from cotangents of the samples.
 //
-// Samples are the checkpoints. Backward, the steps between two samples are recomputed exactly, from the last pair of samples to the first. This needs
-// memory for these states of some runs, and for the samples. Forward needs no additional memory.
+// Samples are the checkpoints. Reverse mode recomputes the steps between two samples exactly, from the last pair of samples to the first. It needs
+// memory for the samples and, for some runs at a time, for the recomputed states. Forward mode needs no additional memory.
 #pragma once
 
 #include <cmath>
@@ -26,7 +26,7 @@ class ThroughTime {
  public:
   ThroughTime(const Simulation& simulation, const Samples& samples) : s_(simulation), samples_(samples), plan_(simulation.plan) {
     plan_.records = plan_.measures = false, plan_.limits = 0;
-    if (projects() && samples_.runs > 0)  // computed for one run: agreement of rows is a property of the mechanism
+    if (projects() && samples_.runs > 0)  // computed for one run only, because consistency of rows is a property of the mechanism
       closes_ = s_.kernels.only_on_loops(s_.tree, plan_, samples_.schedule.clock.start, sample(0, 0));
     count_freedoms();
   }
@@ -95,7 +95,7 @@ class ThroughTime {
     return at;
   }
 
-  /// Determine how many degrees of freedom the loops allow: the trace of the projection of all directions at the first initial state. Symplectic
+  /// Count the degrees of freedom that the loops allow: the trace of the projection, applied to all directions at the first initial state. Symplectic
   /// steps leave velocities slightly off the loops: see advance.hpp.
   void count_freedoms() {
     const int nv = s_.tree.nv, m = tangent();

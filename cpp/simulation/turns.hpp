@@ -1,10 +1,12 @@
 // Revolutions of loop joints. The coordinates of a loop joint follow from the relative pose of two bodies, which determines an angle only up to whole
-// revolutions. A run counts them. Its state contains, after the held values, these coordinates at the end of the last step. The value
+// revolutions. A simulation counts the revolutions. For this purpose its state contains, after the sampled values, these coordinates at the end of
+// the last step. The value
 //
 //   x = angle + 2 pi n,   the one nearest to x_last + (t - t_last) v
 //
 // is used in evaluations, also in stages within a step, and stored at the end of the step. The term with v allows steps longer than half a
-// revolution. In a run, springs of such angles are force elements, because the mechanism's springs use the angle nearest to their rest.
+// revolution. In a simulation, springs along such angles are force elements, because the springs in the mechanism use the angle nearest to their rest
+// angle.
 #pragma once
 
 #include <algorithm>

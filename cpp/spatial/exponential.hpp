@@ -1,5 +1,5 @@
-// Exponential and logarithm of rigid motions (Murray, Li and Sastry 2.3; Li and Wu 4.3). Where the angle vanishes the series is
-// exact to rounding, and 1 keeps the unused lane finite.
+// Exponential and logarithm of rigid motions (Murray, Li and Sastry 2.3; Li and Wu 4.3). For small angles the series is exact to rounding. Lanes that
+// do not use the closed form evaluate it at an angle of 1, so that it is finite.
 #pragma once
 
 #include "motion.hpp"
@@ -12,7 +12,7 @@ template <class T> struct Pose {
   Vec3<T> position;
 };
 
-/// The pose reached in unit time at a constant velocity m in the moving axes.
+/// The pose after unit time at the constant velocity m, which is in the moving axes.
 template <class T> inline Pose<T> exp(const Motion<T>& m) {
   const Vec3<T>& w = m.angular;
   const T t2 = dot(w, w);
@@ -20,14 +20,14 @@ template <class T> inline Pose<T> exp(const Motion<T>& m) {
   const T t = sqrt(select(small, T(1.0), t2)), half = T(0.5) * t;
   T s, c;
   sincos(1, &half, &s, &c);
-  // (1 - cos t)/t^2 and (t - sin t)/t^3, by half angles, which keep the digits that 1 - cos t would lose
+  // (1 - cos t)/t^2 and (t - sin t)/t^3, computed with half angles, because 1 - cos t would lose digits
   const T a = select(small, T(0.5) - t2 * (T(1.0 / 24.0) - t2 / T(720.0)), T(2.0) * s * s / (t * t));
   const T b = select(small, T(1.0 / 6.0) - t2 * (T(1.0 / 120.0) - t2 / T(5040.0)), (t - T(2.0) * s * c) / (t * t * t));
   const Vec3<T> wv = cross(w, m.linear);
   return {exp(w), m.linear + wv * a + cross(w, wv) * b};
 }
 
-/// The velocity that reaches this pose in unit time.
+/// The constant velocity that leads to this pose in unit time.
 template <class T> inline Motion<T> log(const Pose<T>& x) {
   const Vec3<T> w = log(x.rotation);
   const T t2 = dot(w, w);
@@ -66,7 +66,7 @@ template <class T> SARRUS_INLINE Mat3<T> rotation_polynomial(const Vec3<T>& w, c
   return J;
 }
 
-/// Below half a radian the series are exact to rounding, and so are their rates, where closed forms would lose digits.
+/// For angles below half a radian the series and their rates are exact to rounding; the closed forms would lose digits.
 template <class T> struct HalfAngle {
   T t2, t, s, c;
   decltype(t2 < t2) small;
@@ -89,7 +89,7 @@ template <class T> inline Mat3<T> left_jacobian(const Vec3<T>& w) {
 }
 
 template <class T> inline Mat3<T> left_jacobian_inverse(const Vec3<T>& w) {
-  // Bernoulli's numbers |B_2n| / (2n)!, of t/2 cot(t/2)
+  // coefficients |B_2n| / (2n)! of the series of t/2 cot(t/2), with Bernoulli's numbers B_2n
   static constexpr double less_cotangent[] = {1.0 / 12,          1.0 / 720,
                                               1.0 / 30240,       1.0 / 1209600,
                                               1.0 / 47900160,    691.0 / 1307674368000,

@@ -1,5 +1,5 @@
-// Inertia of a rigid body about its frame's origin (van der Merwe 4.1): mass, first moment h = m s, rotational inertia I. And the
-// articulated inertia, a symmetric 6x6 matrix that is not that of a rigid body.
+// Inertia of a rigid body about its frame's origin (van der Merwe 4.1): mass, first moment h = m s, rotational inertia I. This file also contains the
+// articulated inertia, a symmetric 6x6 matrix that in general no rigid body has.
 #pragma once
 
 #include "motion.hpp"
@@ -21,13 +21,13 @@ template <class T> struct Inertia {
   SARRUS_INLINE Force<T> operator*(const Motion<T>& v) const {
     return {I * v.angular + cross(h, v.linear), v.linear * m - cross(h, v.angular)};
   }
-  /// The force for rotation at constant w: [w x I w; w x (w x h)] (4.21).
+  /// Wrench that a rotation at constant w requires: [w x I w; w x (w x h)] (4.21).
   SARRUS_INLINE Force<T> gyroscopic(const Vec3<T>& w) const { return {cross(w, Vec3<T>(I * w)), cross(w, Vec3<T>(cross(w, h)))}; }
 };
 
 template <class T> SARRUS_INLINE Inertia<T> cast(const Inertia<double>& b) { return b.cast<T>(); }
 
-/// The body of frame B seen from frame A, where X is the pose of B in A (4.4, by parallel axes 3.31).
+/// The inertia of a body, converted from frame B to frame A, where X is the pose of B in A (4.4, by the parallel axis theorem 3.31).
 template <class T> SARRUS_INLINE Inertia<T> transformed(const Transform<T>& X, const Inertia<T>& b) {
   const Vec3<T> h = X.R * b.h, k = h + X.p * (T(0.5) * b.m);
   Sym3<T> I = rotate(X.R, b.I);
@@ -44,7 +44,7 @@ template <class T> SARRUS_INLINE Sym3<T> euler_tensor(const Sym3<T>& I) {
   return {half_trace - I.xx, -I.xy, -I.xz, half_trace - I.yy, -I.yz, half_trace - I.zz};
 }
 
-/// [I H; H^T M]: force = this * motion.
+/// Articulated inertia [I H; H^T M]: force = this * motion.
 template <class T> struct ArticulatedInertia {
   Sym3<T> I;
   Mat3<T> H;
@@ -60,7 +60,7 @@ template <class T> struct ArticulatedInertia {
   SARRUS_INLINE Force<T> operator*(const Motion<T>& v) const {
     return {I * v.angular + H * v.linear, transpose_times(H, v.angular) + M * v.linear};
   }
-  /// this -= x y^T, one of several such products whose sum is symmetric.
+  /// this -= x y^T, for several products whose sum is symmetric.
   SARRUS_INLINE void subtract_product(const Force<T>& x, const Force<T>& y) {
     const Vec3<T>&n = x.angular, &f = x.linear, &m = y.angular, &g = y.linear;
     I += Sym3<T>{-n(0) * m(0), -n(0) * m(1), -n(0) * m(2), -n(1) * m(1), -n(1) * m(2), -n(2) * m(2)};
@@ -68,7 +68,7 @@ template <class T> struct ArticulatedInertia {
     for (int r = 0; r < 3; ++r)
       for (int s = 0; s < 3; ++s) H(r, s) -= n(r) * g(s);
   }
-  /// The size of the terms of s . (this s), to estimate its rounding.
+  /// Magnitude of the terms of s . (this s), to estimate its rounding error.
   SARRUS_INLINE T size_along(const Motion<T>& s) const {
     return (I.xx + I.yy + I.zz) * dot(s.angular, s.angular) + (M.xx + M.yy + M.zz) * dot(s.linear, s.linear);
   }

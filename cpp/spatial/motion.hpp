@@ -1,5 +1,5 @@
-// Spatial vectors, [angular; linear] in the axes of the frame that they belong to, at its origin (van der Merwe 2.1-2.3), and the
-// rigid transform between frames.
+// Spatial vectors [angular; linear], in the axes and at the origin of their
+// frame (van der Merwe 2.1-2.3), and the rigid transform between frames.
 #pragma once
 
 #include "vector.hpp"
@@ -57,12 +57,12 @@ template <class T> struct Transform {
   SARRUS_INLINE Motion<T> to_child(const Motion<T>& m) const {
     return {transpose_times(R, m.angular), transpose_times(R, Vec3<T>(m.linear + cross(m.angular, p)))};
   }
-  /// The same motion of B, in A's axes at A's origin.
+  /// Convert a motion from B's axes and origin to A's.
   SARRUS_INLINE Motion<T> to_parent(const Motion<T>& m) const {
     const Vec3<T> w = R * m.angular;
     return {w, R * m.linear + cross(p, w)};
   }
-  /// The same force in A's axes at A's origin (4.23, with the tilde on b that the print lacks).
+  /// Convert a force from B's axes and origin to A's (4.23, with the tilde on b that the thesis omits).
   SARRUS_INLINE Force<T> to_parent(const Force<T>& f) const {
     const Vec3<T> F = R * f.linear;
     return {R * f.angular + cross(p, F), F};
@@ -71,7 +71,7 @@ template <class T> struct Transform {
 
 template <class T> SARRUS_INLINE Transform<T> cast(const Transform<double>& X) { return X.cast<T>(); }
 
-/// The same motion or force at the same point, in axes rotated by R, and the inverse.
+/// Convert a motion or force to axes rotated by R at the same point, and the inverse.
 template <class T> SARRUS_INLINE Motion<T> turned(const Mat3<T>& R, const Motion<T>& m) { return {R * m.angular, R * m.linear}; }
 template <class T> SARRUS_INLINE Motion<T> in_axes(const Mat3<T>& R, const Motion<T>& m) {
   return {transpose_times(R, m.angular), transpose_times(R, m.linear)};

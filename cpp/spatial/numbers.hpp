@@ -1,6 +1,6 @@
-// Access of algorithms to the parameters of a mechanism. They are doubles, which all lanes of a packet share. In a packet with numbers of its
-// own, Packet<W, true>, each lane is another mechanism of the same structure: the values of the double at address x are, lane after lane,
-// at `shift` + W x (kernels/variant_copies.hpp). Values are read in place, without a copy.
+// Access of algorithms to the parameters of a mechanism. Parameters are doubles, which all lanes of a packet share. In a Packet<W, true>, however,
+// each lane is another mechanism of the same structure. The parameter that the structure stores at address x then has W values, one per lane, which
+// are contiguous at `shift` + W x (kernels/variant_copies.hpp). Values are read where they are stored, without a copy.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Rotations: quaternions (x, y, z, w), exponential and logarithm. R takes components in the rotated frame to the frame it was
-// rotated from (the transpose of the thesis' A).
+// Rotations: quaternions (x, y, z, w), exponential and logarithm. R converts components in the rotated frame to components in the original frame (the
+// transpose of the thesis' A).
 #pragma once
 
 #include "../simd/trig.hpp"
@@ -24,7 +24,7 @@ template <class T> struct Quaternion {
   }
 };
 
-/// R(q) = R(q/|q|): dividing by the squared norm keeps R a rotation when q has drifted.
+/// R(q) = R(q/|q|): the division by the squared norm ensures that R is a rotation, even if the norm of q has drifted.
 template <class T> SARRUS_INLINE Mat3<T> rotation(const Quaternion<T>& q) {
   const T s = T(2.0) / q.squared_norm();
   const T xs = q.x * s, ys = q.y * s, zs = q.z * s;
@@ -37,7 +37,8 @@ template <class T> SARRUS_INLINE Mat3<T> rotation(const Quaternion<T>& q) {
   return R;
 }
 
-/// exp: the quaternion of a rotation vector. Near zero the series of sin(t/2)/t is exact to rounding, and 1 keeps the unused lane finite.
+/// exp: the quaternion of a rotation vector. For small angles the series of sin(t/2)/t is exact to rounding. Lanes that do not use the closed form
+/// evaluate it at 1, so that it is finite.
 template <class T> inline Quaternion<T> exp(const Vec3<T>& r) {
   const T t2 = dot(r, r);
   const auto small = t2 < T(1e-8);
@@ -48,23 +49,23 @@ template <class T> inline Quaternion<T> exp(const Vec3<T>& r) {
   return {r(0) * k, r(1) * k, r(2) * k, select(small, T(1.0) - t2 / T(8.0), c)};
 }
 
-/// log: the rotation vector of a unit quaternion, of length at most pi (q and -q are one rotation). At half a turn, the sign of
-/// the quaternion's vector part selects the direction, not rounding.
+/// log: the rotation vector of a unit quaternion, of length at most pi (q and -q are one rotation). At half a revolution, the sign of the
+/// quaternion's vector part, which is not affected by rounding, determines the direction.
 template <class T> inline Vec3<T> log(const Quaternion<T>& q) {
   const Vec3<T> v = q.vector();
   const T s2 = dot(v, v), turn = select(q.w < T(-1e-9), T(-1.0), T(1.0)), w = q.w * turn;
-  // a small rotation's series is exact to rounding, and rotations are small wherever loops are nearly closed
+  // for small rotations the series is exact to rounding; if loops are nearly closed, all rotations are small
   const auto large = s2 > T(1e-6);
   const T x = s2 / (w * w);
   T share = T(2.0) / w * (T(1.0) - x * (T(1.0 / 3.0) - x * T(0.2)));
-  if (width_of<T> == 1 || any(large)) {  // for packets, skip the other branch if no lane needs it
+  if (width_of<T> == 1 || any(large)) {  // for packets, skip the other formula if no lane needs it
     const T s = sqrt(select(large, s2, T(1.0)));
     share = select(large, T(2.0) * atan2(s, w) / s, share);
   }
   return v * (turn * share);
 }
 
-/// Rotation by a known sine and cosine about a coordinate axis: R e_axis = e_axis.
+/// Rotation about a coordinate axis, from sine and cosine: R e_axis = e_axis.
 template <class T> SARRUS_INLINE Mat3<T> rotation_x(const T& s, const T& c) {
   Mat3<T> R;
   R(0, 0) = T(1.0), R(0, 1) = T(0.0), R(0, 2) = T(0.0);
@@ -86,7 +87,7 @@ template <class T> SARRUS_INLINE Mat3<T> rotation_z(const T& s, const T& c) {
   R(2, 0) = T(0.0), R(2, 1) = T(0.0), R(2, 2) = T(1.0);
   return R;
 }
-/// About any unit axis (Rodrigues; SpaceDyn 3.4 with the terms its print lacks).
+/// Rotation about any unit axis (Rodrigues; SpaceDyn 3.4 with the terms that its print omits).
 template <class T> SARRUS_INLINE Mat3<T> rotation_about(const Vec3<T>& axis, const T& s, const T& c) {
   const T k = T(1.0) - c;
   Mat3<T> R;

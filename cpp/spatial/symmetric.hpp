@@ -5,8 +5,8 @@
 
 namespace sarrus {
 
-/// Inverse of A, N x N of at most `most`; the lower half of A is read and destroyed, and `inverse` has rows of 6. `scale` is the size of the terms of the
-/// diagonal: a pivot that is only its rounding counts as zero, and the inverse is then not finite.
+/// Inverse of A (N x N, N at most `most`). The lower half of A is read and destroyed; `inverse` has rows of 6. `scale`: magnitude of the terms of the
+/// diagonal. A pivot at the rounding level of this magnitude is treated as zero, and the inverse is then not finite.
 template <class T, int most> SARRUS_INLINE void invert_symmetric(int N, T (&A)[most][most], const T (&scale)[most], T* inverse) {
   if constexpr (most == 1) {
     inverse[0] = T(1.0) / unless_rounding(A[0][0], scale[0]);
@@ -37,7 +37,7 @@ template <class T, int most> SARRUS_INLINE void invert_symmetric(int N, T (&A)[m
   }
 }
 
-/// A row times a column, n numbers each.
+/// Product of a row and a column, n numbers each.
 template <class T> SARRUS_INLINE T dot(int n, const T* a, const T* b) {
   T sum = T(0.0);
   for (int k = 0; k < n; ++k) sum += a[k] * b[k];

@@ -27,7 +27,7 @@ template <class T> SARRUS_INLINE Vec3<T> vec3(T x, T y, T z) {
   v(0) = x, v(1) = y, v(2) = z;
   return v;
 }
-/// A constant vector or matrix as scalars T.
+/// Convert a constant vector or matrix to scalars of type T.
 template <class T> SARRUS_INLINE Vec3<T> cast(const Vec3<double>& v) { return vec3<T>(T(v(0)), T(v(1)), T(v(2))); }
 template <class T> SARRUS_INLINE Mat3<T> cast(const Mat3<double>& A) {
   Mat3<T> B;
@@ -39,7 +39,7 @@ template <class T> SARRUS_INLINE Vec3<T> zero3() { return vec3<T>(T(0.0), T(0.0)
 
 template <class T> SARRUS_INLINE T dot(const Vec3<T>& a, const Vec3<T>& b) { return a(0) * b(0) + a(1) * b(1) + a(2) * b(2); }
 
-/// a / |a|; a zero vector is returned unchanged.
+/// Return a / |a|; a zero vector is returned unchanged.
 template <class T> SARRUS_INLINE Vec3<T> unit(const Vec3<T>& a) {
   const T n2 = dot(a, a);
   return a * (T(1.0) / sqrt(select(n2 > T(0.0), n2, T(1.0))));
@@ -48,8 +48,8 @@ template <class T> SARRUS_INLINE Vec3<T> cross(const Vec3<T>& a, const Vec3<T>& 
   return vec3<T>(a(1) * b(2) - a(2) * b(1), a(2) * b(0) - a(0) * b(2), a(0) * b(1) - a(1) * b(0));
 }
 
-// R * x and R * S instead of Eigen's products: these are written out, and the compiler folds the zeros and ones of a joint's axis into
-// them. The transpose is a function, because an expression object costs copies of packets.
+// R * x and R * S, used instead of Eigen's products. They are written out, so that the compiler folds the zeros and ones of a joint's axis into them.
+// The transpose is a function, because an expression object would copy packets.
 template <class T> SARRUS_INLINE Vec3<T> operator*(const Mat3<T>& A, const Vec3<T>& b) {
   return vec3<T>(A(0, 0) * b(0) + A(0, 1) * b(1) + A(0, 2) * b(2), A(1, 0) * b(0) + A(1, 1) * b(1) + A(1, 2) * b(2),
                  A(2, 0) * b(0) + A(2, 1) * b(1) + A(2, 2) * b(2));
@@ -64,12 +64,12 @@ template <class T> SARRUS_INLINE Mat3<T> operator*(const Mat3<T>& A, const Mat3<
     for (int i = 0; i < 3; ++i) C(i, j) = A(i, 0) * B(0, j) + A(i, 1) * B(1, j) + A(i, 2) * B(2, j);
   return C;
 }
-/// Product with an expression, which is evaluated first.
+/// Product with an Eigen expression, which is evaluated first.
 template <class T, class E> SARRUS_INLINE auto operator*(const Mat3<T>& A, const Eigen::MatrixBase<E>& b) {
   return A * typename E::PlainObject(b);
 }
 
-/// Tensor dual of a vector, skew(a) b = a x b (van der Merwe 2.8).
+/// Skew-symmetric tensor of a vector, skew(a) b = a x b (van der Merwe 2.8).
 template <class T> SARRUS_INLINE Mat3<T> skew(const Vec3<T>& a) {
   Mat3<T> S;
   S(0, 0) = T(0.0), S(0, 1) = -a(2), S(0, 2) = a(1);

@@ -57,8 +57,7 @@ if TYPE_CHECKING:
     from .dynamics.contact import ContactPoint
     from .figures.skeleton import Skeleton
     from .io import load, load_builder, loads
-    from .simulation.functions import Event
-    from .simulation.simulate import simulate
+    from .simulation.simulate import Event, simulate
     from .simulation.sweep import simulate_many
     from .simulation.trajectory import Trajectory
     from .viewer.viewer import view
@@ -127,7 +126,7 @@ __all__ = [
     "without_redundant_constraints",
 ]  # fmt: skip
 
-# joint types and constraints that the core declares and that have no class in description/joints.py or constraints.py
+# joint types and constraints of the core for which description/joints.py and constraints.py have no class
 globals().update(JOINT_TYPES | DECLARED)
 __all__ += [name for name in (*JOINT_TYPES, *DECLARED) if name not in __all__]
 
@@ -142,8 +141,7 @@ _ON_DEMAND = {
     "building.tables": ("from_dh", "from_screws", "from_sdof", "from_spacedyn"),
     "figures.skeleton": ("Skeleton",),
     "io": ("io", "load", "load_builder", "loads"),
-    "simulation.functions": ("Event",),
-    "simulation.simulate": ("simulate",),
+    "simulation.simulate": ("Event", "simulate"),
     "simulation.sweep": ("simulate_many",),
     "simulation.trajectory": ("Trajectory",),
     "viewer.viewer": ("view",),

@@ -64,8 +64,8 @@ def real_array(name: str, value: ArrayLike) -> Array:
 def real_rows(name: str, value: ArrayLike, size: int, lead: tuple[int, ...] = (), *, finite: bool = True) -> Array:
     """Return a float64 array (..., size), whose leading axes broadcast with `lead`; raise TypeError or ShapeError otherwise.
 
-    As in the core, a row that is not finite raises StateError if it is the only row, and becomes NaN in a batch. With ``finite=False``, rows are not
-    checked.
+    If a row is not finite, the behaviour is that of the core: StateError is raised if it is the only row; in a batch, the row becomes NaN. With
+    ``finite=False``, rows are not checked.
     """
     x = real_array(name, value)
     if x.ndim == 0 or x.shape[-1] != size:
@@ -154,7 +154,10 @@ def check_callable(argument: str, value: Any) -> None:
 def checked_number(
     name: str, value: Any, kind: str = "positive", *, finite: bool = True, most: float = np.inf
 ) -> float:
-    """Return a real number; raise TypeError or ValueError if it violates `kind`, such as "positive" or "seconds, not negative"."""
+    """Return a real number; raise TypeError or ValueError if it does not satisfy the condition `kind`.
+
+    Examples of conditions are "positive" and "seconds, not negative".
+    """
     x: Any = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
     if isinstance(x, bool) or not isinstance(x, Real) or is_masked(value):
         raise TypeError(f"{name} must be a number; got {value!r}")
@@ -202,6 +205,6 @@ ENDLESS = 10**9  # largest count: larger ones take longer than any caller waits,
 
 
 def check_counts(least: int = 1, **counts: Any) -> None:
-    """Raise TypeError or ValueError if a count of trials or samples is not an integer from `least` on."""
+    """Raise TypeError or ValueError if a count of trials or samples is not an integer of at least `least`."""
     for name, count in counts.items():
         checked_count(name, count, least, ENDLESS)

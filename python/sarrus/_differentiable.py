@@ -20,16 +20,16 @@ import numpy as np
 
 from . import derivatives
 from ._arrays import Array, checked_count, common_axes
+from ._core import Status
 from .building.builder import Builder
 from .control.coordinates import velocities
 from .control.sampling import EffortTable
 from .description.joints import JointType
 from .dynamics.derivatives import check_robot
-from .errors import ModelError, ShapeError
+from .errors import IntegrationError, ModelError, ShapeError, StateError
 from .mechanism import Mechanism
-from .simulation.runs import Sweep
 from .simulation.setup import method_for
-from .simulation.sweep import simulate_many
+from .simulation.sweep import Sweep, simulate_many, status_name
 from .spatial import Inertia
 
 D: Any = derivatives
@@ -79,7 +79,7 @@ SIZES: dict[str, Callable[[Function], Shape]] = {
 class Function:
     """Function of one mechanism from a row of the table, with derivatives with respect to the entries of its arrays.
 
-    With `remembers`, the reverse pass reuses the simulations of the preceding forward pass, so that it must be called with the same x.
+    If `remembers` is True, the reverse pass reuses the simulations of the preceding forward pass, so that it must be called with the same x.
     """
 
     row: Row
@@ -333,6 +333,11 @@ def _elements(controller: Any) -> list[Any]:
 
 def samples(f: Function, x: Arrays) -> list[Array]:
     runs = run(f, x)
+    if x[0].ndim == 1 and (status := int(runs.status[0])) != Status.FINISHED:
+        text = (
+            f"the run of this state ends with the status '{status_name(status)}'; sarrus.simulate() reports the cause"
+        )
+        raise IntegrationError(text, runs[0]) if np.isfinite(runs.q[0, 0]).all() else StateError(text)
     return [s.reshape(*x[0].shape[:-1], *s.shape[1:]) for s in (runs.q, runs.v)]
 
 

@@ -150,7 +150,7 @@ else:
         return True
 
     def _unlock(descriptor: int) -> None:
-        # unlocks explicitly, because forked worker processes, which inherit the open file, would keep the lock
+        # unlock explicitly: forked worker processes inherit the open file, and would keep the lock
         fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 

@@ -35,13 +35,13 @@ ALONE = 1e-6  # tolerance of the rates of the other motors, in a motion in which
 
 
 class MotorMotions:
-    """Motions and efforts of a mechanism's motors. One joint can be cut in some directions: `AXES` of the joint's frame on the child.
+    """Motions and efforts of a mechanism's motors. To compute a reaction, one joint can be cut in some directions: `AXES` of its frame on the child.
 
     Attributes
     ----------
     robot, twin : the mechanism with the cut; the twin has bodies of unit mass
     fixed_joints : joints added by the cut
-    columns : (m) indices of the velocities of the motors, then of the fixed joints
+    columns : (m) indices of the motors' velocities, then of the velocities of the fixed joints
     scale : (nv,) units of velocities: the mechanism's length for linear velocities, 1 for angular ones
     """
 

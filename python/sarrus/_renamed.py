@@ -113,7 +113,7 @@ RENAMED = {
     "sarrus.rolling": {name: f"sarrus.rolling.{name}Surface" for name in ("Cylinder", "Plane", "Sphere", "Torus")},
 }  # fmt: skip
 
-# old -> new kinds of force elements in stored checkpoints and sweeps
+# old -> new names of force elements in stored checkpoints and sweeps
 ELEMENTS = {"HeldEfforts": "ZeroOrderHold"} | {
     old: new.rpartition(".")[2] for old, new in RENAMED["sarrus.control"].items()
 }
@@ -160,13 +160,13 @@ def renamed_arguments(**new_names: str) -> Callable[[F], F]:
 
 
 def renamed_value(argument: str, value: object) -> str:
-    """Return the end of an error message about an invalid value of an argument: the new name if it is an old value, otherwise ""."""
+    """Return the end of an error message about an invalid value of an argument: if the value has been renamed, its new name, otherwise ""."""
     new = VALUES.get((argument, value)) if isinstance(value, str) else None
     return f"; {value!r} is now {new!r}" if new else ""
 
 
 def with_new_kinds(stored: Any) -> Any:
-    """Return the force elements that a file stores, with new names of their kinds."""
+    """Return the force elements from a file, in which old names of kinds are replaced by the new ones."""
     if isinstance(stored, dict):
         kind = stored.get("kind")
         new = {"kind": ELEMENTS[kind]} if isinstance(kind, str) and kind in ELEMENTS else {}

@@ -42,7 +42,10 @@ def __dir__() -> list[str]:
 
 
 class Loss(NamedTuple):
-    """Loss function of z, the absolute residual in units of the spread: cost, weight (first derivative / z), second derivative."""
+    """Loss function of z, the absolute residual divided by its spread.
+
+    It consists of three functions: cost, weight (first derivative divided by z) and second derivative.
+    """
 
     cost: Callable[[Array], Array]
     weight: Callable[[Array], Array]

@@ -32,7 +32,7 @@ from ._arrays import Array, real_array
 from ._differentiable import ROWS, Function, docstring, function, signature
 from .mechanism import Mechanism
 
-# rollouts is excluded, because its array sizes are unknown before the first call
+# rollouts is excluded, because the sizes of its arrays are unknown before the first call
 __all__ = [name for name in ROWS if name != "rollouts"]
 
 

@@ -96,7 +96,7 @@ def _at_inputs(label: str, x: Any, q: Array, *more: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class FramePath(_Checked):
-    """Objective of path or motion generation: the origin of a frame passes through points at the inputs, or the frame through poses.
+    """Objective of path or motion generation. At the n inputs, the origin of a frame must be at given points, or the frame at given poses.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ class FramePath(_Checked):
 
 @dataclass(frozen=True, eq=False)
 class JointAngle(_Checked):
-    """Objective of function generation: a joint with one coordinate has prescribed values at the inputs.
+    """Objective of function generation: a joint with one coordinate has prescribed values at the n inputs.
 
     Attributes
     ----------

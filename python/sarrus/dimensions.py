@@ -216,6 +216,11 @@ class Moves:
         self.joints = {}
         for joint in joints:
             j = robot.joint(joint)
+            if j.type.nv != 1:
+                raise ModelError(
+                    f"derivatives of joints require joints with one coordinate; '{joint}' ({j.kind}) has {j.type.nv}: "
+                    f"use its frame '{joint}.child' instead"
+                )
             if j.closes_loop:
                 self.joints[joint] = self._closing(joint, D)
             else:

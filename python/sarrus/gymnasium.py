@@ -29,9 +29,9 @@ from .control.coordinates import velocities
 from .control.element import ForceElement
 from .errors import AssemblyError, ModelError, ShapeError, StateError, check_choice
 from .mechanism import Mechanism
-from .simulation.arguments import MethodName, Stabilisation, Stepping
-from .simulation.policy import hold, set_efforts
+from .simulation.setup import MethodName, Stabilisation, Stepping
 from .simulation.sweep import _prepared
+from .simulation.workers import hold, set_efforts
 from .variants import Variants
 
 __all__ = ["VectorEnv", "for_stable_baselines3"]

@@ -311,7 +311,7 @@ def checked_model(model: Any) -> Any:
 class Part(NamedTuple):
     """Joint of Pinocchio, or one joint of a composite joint: its joint type in sarrus, and its number of coordinates in Pinocchio.
 
-    `places` has the placements between the previous joint of the composite and this joint.
+    `places` contains the placements between the previous joint of the composite joint and this joint.
     """
 
     places: tuple[Any, ...]
@@ -320,7 +320,7 @@ class Part(NamedTuple):
 
 
 def parts_of(joint: Any, n: int, name: str) -> list[Part]:
-    """Return the parts of a joint of Pinocchio with n coordinates; raise ModelError if sarrus has no counterpart of the joint."""
+    """Return each :class:`Part` of a joint of Pinocchio with n coordinates; raise ModelError if sarrus has no counterpart of the joint."""
     kind = joint.shortname()
     model = joint.extract() if hasattr(joint, "extract") else joint
     if kind == "JointModelComposite":

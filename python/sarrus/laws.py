@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from . import _core
 from ._arrays import Array, ArrayLike, is_masked, real_array, real_numbers
 from .errors import ModelError
 
@@ -121,6 +122,9 @@ class Law:
         return np.asarray(polynomial(np.polynomial.Polynomial([start - self.starts[piece], 1.0])).coef, np.float64)
 
 
+_core.hand_over(Law=Law)
+
+
 def law_terms(law: Law | None) -> tuple[Any, ...] | None:
     """Return a time function in the format of the core."""
     return None if law is None else (law.starts, np.ravel(law.coefficients).tolist(), np.ravel(law.harmonics).tolist())
@@ -129,7 +133,8 @@ def law_terms(law: Law | None) -> tuple[Any, ...] | None:
 def law_terms_of_runs(value: object, label: str, column: int = -1) -> tuple[tuple[Any, ...], list[Array]]:
     """Return one time function, or one for each run, in the format of the core.
 
-    For several, the index of each run's time function (runs,) is returned too; it is stored in column `column` of the run's parameters.
+    If there are several, the index of each run's time function (runs,) is returned too. The caller stores it in column `column` of the runs'
+    parameters.
     """
     if not isinstance(value, (list, tuple)) and np.ndim(value) != 1:  # type: ignore[arg-type]
         law = as_law(value, label)

@@ -176,7 +176,7 @@ class Mechanism(LoopFunctions):
         v, a : (nv,) velocity and acceleration of one configuration [rad/s, m/s; per s]. The velocity and acceleration polygons are drawn next to the
             mechanism; normal accelerations are dashed. The motion must be parallel to a plane through two of the world's axes
         trace : names of frames whose paths through all q are drawn, such as a coupler curve
-        wrenches : frame name to (6,) or (n, 6) [moment; force] on the mechanism, in that frame [N m, N]. Forces are drawn as arrows, moments as text
+        wrenches : frame name to (6,) or (n, 6) [moment; force] on the mechanism, in that frame [N m, N]. Forces are drawn as arrows, moments as arcs
         labels : True to label joints with their names
         drive : name of a joint with one coordinate. The joint is moved from q in both directions, until the loops block it or its limits are reached,
             but at most by pi or by the mechanism's size. The result is an animation, which a notebook shows as a player with a slider

@@ -27,7 +27,7 @@ from .identification.excitation import Excitation
 from .identification.identify import Identification
 from .simulation.derivatives import Sensitivities, StateCotangents
 from .simulation.histories import ContactForces
-from .simulation.runs import Sweep
+from .simulation.sweep import Sweep
 from .variants import Variants
 from .viewer.viewer import View
 

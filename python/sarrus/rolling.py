@@ -569,7 +569,7 @@ class RollingContact:
     def along(
         self, eta: ArrayLike, rate: ArrayLike, *, spin: ArrayLike = 0.0, sliding: ArrayLike = (0.0, 0.0)
     ) -> Array:
-        """Return the velocity (..., 5) for which the contact point moves over the first surface at du_1/dt (..., 2); useful to plan a path on it.
+        """Return the velocity (..., 5) that moves the contact point over the first surface at du_1/dt (..., 2). Use it to plan a path on the surface.
 
         Parameters
         ----------

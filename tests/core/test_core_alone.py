@@ -244,18 +244,23 @@ POSITIONS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def positions(examples):
-    """The program that answers requests for positions, built with the installed library."""
-    program, installed = examples / "positions", examples.parent / "installed"
+def built(examples, name):
+    """Return a program of tests/cpp, built with the installed library."""
+    program, installed = examples / name, examples.parent / "installed"
     eigen = next(
         ROOT.glob("build/*/headers/Eigen"), Path(sysconfig.get_path("platlib")) / "cmeel.prefix/include/eigen3"
     )
     flags = ["-std=c++17", "-DEIGEN_DONT_VECTORIZE", "-I", installed / "include" / "sarrus", "-isystem", eigen]
-    files = [ROOT / "tests" / "cpp" / "positions.cpp", installed / "lib" / "libsarrus.a", "-pthread", "-o", program]
+    files = [ROOT / "tests" / "cpp" / f"{name}.cpp", installed / "lib" / "libsarrus.a", "-pthread", "-o", program]
     done = subprocess.run([COMPILER, *map(str, flags + files)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return program
+
+
+@pytest.fixture(scope="module")
+def positions(examples):
+    """The program that answers requests for positions."""
+    return built(examples, "positions")
 
 
 class Requests:
@@ -397,3 +402,55 @@ def test_options_of_positions(positions, question, option, value, tmp_path):
     arguments = {"joints": {"motor": [0.1, 0.2]}} if question == "follow" else {}
     with pytest.raises(ValueError, match=f"^{option} must be"):
         getattr(robot, question)(**arguments, **{option: value})
+
+
+# ---- force elements --------------------------------------------------------------------------------------------------
+
+
+def test_force_elements_by_names(examples, tmp_path):
+    """Runs, parameters and messages are those of Python."""
+    control = sarrus.control
+    robot = sarrus.mechanisms.four_bar()
+    robot.save(tmp_path / "robot.json")
+    done = subprocess.run(
+        [built(examples, "elements"), tmp_path / "robot.json"], capture_output=True, text=True, check=True, timeout=60
+    )
+    lines = [line.split(": ", 1) for line in done.stdout.splitlines()]
+    errors = [text for name, text in lines if name == "error"]
+    printed = {name: np.array(text.split(), float) for name, text in lines if name != "error"}
+
+    target = sarrus.laws.harmonic(0.3, 3.0, offset=0.5)
+    pid = control.PID("motor", 40.0, 10.0, 3.0, target, (-15.0, 15.0))
+    elements = {
+        "controlled": [control.FeedforwardEffort("pin1", 0.2), pid],
+        "stopped": [control.EndStop("motor", (-0.2, 0.3)), control.FeedforwardEffort("motor", 5.0)],
+        "computed": control.ComputedTorque({"motor": 1.0}),
+        "rubbing": control.LuGreFriction("motor", 0.5),
+    }
+    q, v = robot.assemble(), np.zeros(robot.nv)
+    for name, acting in elements.items():
+        method = "rosenbrock" if name == "rubbing" else "rk4"
+        run = sarrus.simulate(robot, q, v, 1.0, acting, method=method, limits="ignore")
+        expected = np.concatenate([run.q[-1], run.v[-1]])
+        # rounding of other instructions; a stop multiplies it
+        assert_allclose(printed[name], expected, rtol=0.0, atol=1e-7, err_msg=name)
+    assert abs(printed["controlled"] - printed["computed"]).max() > 0.1
+    assert printed["parameters"].reshape(3, -1)[:, 0].tolist() == [1.0, 2.0, 3.0]
+
+    wrong = [
+        control.PID("moter"),
+        control.PID("motor", limits=(1.0, -1.0)),
+        control.ComputedTorque({}),
+        control.EndStop("motor"),
+        control.LuGreFriction("motor", 1.0, 0.5),
+        control.Thruster("rockr", 1.0),
+    ]
+    for element in wrong:
+        with pytest.raises(sarrus.ModelError) as refused:
+            sarrus.simulate(robot, q, v, 1.0, element)
+        assert errors.pop(0).replace("[1.0, -1.0]", "(1.0, -1.0)") == str(refused.value)
+    assert errors == [
+        "PID has no argument 'propotional'; did you mean 'proportional'?",
+        "PID needs the argument 'joint'",
+        "no force element is named 'Pid'",
+    ]

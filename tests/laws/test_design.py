@@ -345,6 +345,15 @@ REFUSED = {
     "not a name": (lambda r: tolerances(r, {"joints.x": 1e-4}, CRANK, [3]), "must be names"),
     "no joint": (lambda r: rows_of(r, Reaction, "pin9"), "pin9"),
     "of": (lambda r: tolerances(r, {"joints.x": 1e-4}, CRANK, ["tracer"]), "FRAME.x"),
+    "more than one coordinate": (
+        lambda _: tolerances(
+            sarrus.mechanisms.delta(),
+            {"joints.x": 1e-4},
+            {f"motor{k}": [0.3] for k in (1, 2, 3)},
+            ["elbow1a"],
+        ),
+        "joints with one coordinate",
+    ),
     "spread": (lambda r: tolerances(r, {"joints.x": -1e-4}, CRANK, ["tracer.x"]), "positive"),
 }
 

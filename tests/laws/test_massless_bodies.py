@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 import sarrus
 from sarrus import Builder, Inertia, Prismatic, Revolute
 from sarrus.description import RollingSpec
-from sarrus.simulation.arguments import METHODS
+from sarrus.simulation.setup import METHODS
 
 LIGHT = 1e-9  # [kg] beside 1 kg
 NOTHING = Inertia(0.0, (0, 0, 0), np.zeros((3, 3)))

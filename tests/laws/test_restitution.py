@@ -80,20 +80,66 @@ def test_a_rod_that_slips_in_both_phases():
     assert_allclose(u[0], e * 1.0, rtol=1e-9)
 
 
-def test_newtons_law_adds_energy_where_poissons_does_not():
-    """A double pendulum hits the ground (Kane and Levinson 1985): for some states Newton's restitution with friction adds energy."""
+def test_neither_law_adds_energy():
+    """A double pendulum hits the ground (Kane and Levinson 1985). Where Newton's equation would add energy, the impact keeps it."""
     robot = sarrus.mechanisms.double_pendulum()
-    rng, gained = np.random.default_rng(3), {law: [] for law in LAWS}
+    rng, gained, rebounds = np.random.default_rng(3), {law: [] for law in LAWS}, []
     for _ in range(300):
         q, v = rng.uniform(-1.5, 1.5, 2), rng.normal(size=2)
-        if (robot.jacobian(q, "tip", expressed_in="world_aligned") @ v)[5] > -0.1:
+        J = robot.jacobian(q, "tip", expressed_in="world_aligned")[5]
+        if J @ v > -0.1:
             continue
         for law in LAWS:
             hit = [ContactPoint("tip", friction=0.6, restitution=0.8, restitution_law=law)]
             after = robot.contact_impact(q, v, hit).motion
             gained[law].append(float(robot.kinetic_energy(q, after) / robot.kinetic_energy(q, v)) - 1.0)
-    assert max(gained["newton"]) > 0.01
-    assert max(gained["poisson"]) < 1e-9
+            if law == "newton":
+                rebounds.append(J @ after / -(J @ v))
+    assert max(*gained["newton"], *gained["poisson"]) < 1e-9
+    rebounds, kept = np.array(rebounds), np.abs(gained["newton"]) < 1e-7
+    assert 0.0 < kept.mean() < 0.2
+    assert_allclose(rebounds[~kept], 0.8, atol=1e-9)
+    assert (rebounds[kept] < 0.8).all() and (rebounds[kept] > 0.0).all()
+
+
+def test_a_run_in_which_newtons_law_would_add_energy():
+    """Such hits used to multiply the energy, at any length of the step."""
+    robot = sarrus.mechanisms.double_pendulum()
+    rng, hits = np.random.default_rng(3), 0
+    for _ in range(400):
+        q, v = rng.uniform(-1.5, 1.5, 2), 3 * rng.normal(size=2)
+        if (robot.jacobian(q, "tip", expressed_in="world_aligned") @ v)[5] > -0.3:
+            continue
+        ground = RigidContact("tip", offset=float(robot.pose(q, "tip")[2, 3]) - 1e-4, friction=0.6, restitution=0.8)
+        run = sarrus.simulate(robot, q, v, 0.02, ground, dt=1e-3)
+        hits += run.internal_state.any()
+        assert run.statistics["contact"]["work"] < 1e-8 * run.kinetic_energy.max()
+        assert run.energy[-1] - run.energy[0] < 0.02 * run.kinetic_energy.max()
+    assert hits > 100
+
+
+def test_separate_impacts_do_not_affect_each_other():
+    """A ball keeps its rebound beside a pendulum whose restitution is reduced."""
+    rng, arm = np.random.default_rng(3), sarrus.mechanisms.double_pendulum()
+    b = arm.to_builder()
+    b.add_body("ball", sarrus.Inertia.sphere(mass=0.5, radius=0.1))
+    b.add_joint("float", sarrus.Free(), "ground", "ball", at_parent=(0, 5.0, 0))
+    both, reduced = b.build(), 0
+    ball, arms = both.joint("float"), [both.joint(name).v_slice.start for name in arm.joints]
+    for _ in range(100):
+        q, v = rng.uniform(-1.5, 1.5, 2), rng.normal(size=2)
+        if (rate := (arm.jacobian(q, "tip", expressed_in="world_aligned") @ v)[5]) > -0.1:
+            continue
+        full, rates = both.neutral(), np.zeros(both.nv)
+        full[[both.joint(name).q_slice.start for name in arm.joints]], rates[arms] = q, v
+        rates[ball.v_slice.stop - 1] = -2.0
+        numbers = {"friction": 0.6, "restitution": 0.8}
+        tip, foot = ContactPoint("tip", **numbers), ContactPoint("ball", radius=0.1, **numbers)
+        after = both.contact_impact(full, rates, [tip, foot]).motion
+        assert_allclose(after[ball.v_slice], [0, 0, 0, 0, 0, 1.6], atol=1e-9)
+        assert_allclose(after[arms], arm.contact_impact(q, v, [tip]).motion, atol=1e-9)
+        reduced += (both.jacobian(full, "tip", expressed_in="world_aligned") @ after)[5] < -0.79 * rate
+    assert reduced > 0
 
 
 @examples(40)

@@ -127,7 +127,7 @@ def test_the_first_example_loads_what_it_uses():
     assert {name for name in loaded if name.startswith("control.")} == {"control.element"}
     for module in ("dynamics.variants", "dynamics.derivatives", "description.replaced", "analysis.linearization"):
         assert module not in loaded
-    for module in ("sweep", "runs", "storage", "store", "workers", "policy", "derivatives", "checkpoint", "functions"):
+    for module in ("sweep", "storage", "workers", "derivatives"):
         assert f"simulation.{module}" not in loaded
 
 

@@ -22,9 +22,7 @@ def with_a_method(folder):
     ).groups()
     copy.put_before(METHODS, "// clang-format on\n}  // namespace tableaus", tableau)
     copy.put_before(METHODS, "  X(dopri5, ", row)
-    copy.put_before(
-        "python/sarrus/simulation/arguments.py", '"implicit_midpoint", "independent", "contact"', '"kutta3", '
-    )
+    copy.put_before("python/sarrus/simulation/setup.py", '"implicit_midpoint", "independent", "contact"', '"kutta3", ')
     assert len(copy.changed) == 2
     return copy
 

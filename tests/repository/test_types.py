@@ -12,7 +12,7 @@ import sarrus
 from sarrus import _core
 from sarrus.dynamics import options
 from sarrus.mechanisms import overconstrained
-from sarrus.simulation import arguments
+from sarrus.simulation import setup
 
 MODULES = [
     sarrus, sarrus.control, sarrus.errors, sarrus.floating, sarrus.interop, sarrus.io, sarrus.laws, sarrus.mechanisms, sarrus.formulations,
@@ -76,8 +76,8 @@ def test_public_functions_have_types():
 
 
 def test_choices_are_those_of_the_core():
-    assert get_args(arguments.MethodName) == ("auto", *_core.methods)
-    assert get_args(arguments.Stabilisation) == tuple(_core.stabilisations)
+    assert get_args(setup.MethodName) == ("auto", *_core.methods)
+    assert get_args(setup.Stabilisation) == tuple(_core.stabilisations)
     robot, q = sarrus.mechanisms.pendulum(), [0.3]
     for axes in get_args(options.ExpressedIn):
         assert robot.jacobian(q, "tip", expressed_in=axes).shape == (6, 1)

@@ -6,7 +6,7 @@ from typing import get_args
 import numpy as np
 
 import sarrus
-from sarrus.simulation.arguments import MethodName
+from sarrus.simulation.setup import MethodName
 
 assert "kutta3" in get_args(MethodName)
 b = sarrus.Builder("pendulum")

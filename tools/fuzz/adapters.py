@@ -120,10 +120,12 @@ def _by_casadi(name: str, m: Any, arrays: Any, words: Any, options: Any) -> Any:
     import sarrus.casadi
 
     f = getattr(sarrus.casadi, name)(m, *words, **options)
-    x = [np.asarray(one, dtype=float) for one in arrays]
     wanted = [f.size_in(k)[0] for k in range(f.n_in())]
-    if [one.shape for one in x] != [(n,) for n in wanted]:
+    if [np.shape(one) for one in arrays] != [(n,) for n in wanted]:
         raise Refused("CasADi's own words")
+    if any(map(np.iscomplexobj, arrays)):
+        return f(*arrays)  # must raise
+    x = [np.asarray(one, dtype=float) for one in arrays]
     y = f(*map(casadi.DM, x))
     y = y if isinstance(y, tuple) else (y,)
     f.jacobian()(*map(casadi.DM, x), *y)  # NaN if no result exists, because solvers accept NaN as a failed evaluation

@@ -1,4 +1,5 @@
-// Tasks for the mechanism's centre of mass and momentum. h = H v is its momentum about the centre of mass c, m its mass, g the target:
+// Tasks for the mechanism's centre of mass and momentum. h = H v is the momentum about the centre of mass c, m the mass of the mechanism, and g the
+// target:
 //
 //   centre of mass   (H / m) a = g-dot-dot + kd (g-dot - h / m) + kp (g - c) - H-dot v / m
 //   momentum         H a = g-dot + gain (g - h) - H-dot v
@@ -8,7 +9,7 @@
 
 namespace sarrus {
 
-/// Motion of the centre of mass: H (6 x nv), h, H-dot v, c and m.
+/// Quantities of both tasks: H (6 x nv), h, H-dot v, c and m.
 template <class T> struct CentroidalMotion {
   T *H, h[6], drift[6], mass = T(0.0);
   Vec3<T> c;

@@ -1,7 +1,7 @@
 // Tasks for forces of constraints and contacts:
 //
 //   multipliers     of constraint rows: lambda = target + integral z, z-dot = target - lambda (Li and Wu 4.6)
-//   contact force   components of a contact's force, which are unknowns themselves
+//   contact force   components of a contact's force, which belong to the unknowns x
 #pragma once
 
 #include "task.hpp"

@@ -12,10 +12,11 @@
 
 namespace sarrus {
 
-/// Target pose: a value and a time function for each component of rotation vector and position; or values of the call: R (9), p (3), V, A (6 each).
+/// Target pose. Either a constant and a time function for each component of rotation vector and position; or arguments of the call: R (9), p (3), V,
+/// A (6 each).
 struct PoseTarget {
   Targets numbers;
-  int call = -1;  // index of its first value in the call; -1: not from the call
+  int call = -1;  // index of the target's first value among the arguments of the call; -1: the target is no argument
 
   template <class F> void fields(F field) { field("numbers", numbers), field("call", call); }
 
@@ -56,12 +57,12 @@ struct PoseTarget {
   }
 };
 
-/// Data of a task that follows a pose.
+/// Data of a task that makes a frame follow a target pose.
 struct PoseFollower {
   TaskFrame frame, reference;
   Components components;
   PoseTarget target;
-  bool target_axes = false;  // true: components along the target's axes; false: along the reference's
+  bool target_axes = false;  // true: components along the target's axes; false: along the axes of the reference frame
 
   int rows() const { return components.rows(); }
   int companions() const { return components.companions(); }
@@ -75,7 +76,7 @@ struct PoseFollower {
     return components[row] < 3 ? rigid_body.angular_mobility(X.p + X.R * cast<T>(frame.X.p)) : rigid_body.linear_mobility();
   }
 
-  /// Compute J, the error and its rate, and the part of r without feedback.
+  /// Compute J, the error and its rate, and the terms of r without feedback.
   template <class T> void evaluate(const TaskState<T>& s, const TaskRows<T>& out, T* rate) const {
     const typename PoseTarget::Motion<T> g = target.motion(s);
     const LinkMotion<T> me = frame_motion(s, frame);
@@ -83,7 +84,7 @@ struct PoseFollower {
     const Transform<T> X0 = base.X * cast<T>(reference.X);
     const Mat3<T> R_t = X0.R * g.R;
     const Vec3<T> p_t = X0.p + X0.R * g.p;
-    // motion of the target at zero joint accelerations
+    // acceleration of the target at zero joint accelerations
     const Vec3<T> d = p_t - base.X.p, &w0 = base.V.angular;
     const Motion<T> V_g = turned(X0.R, g.V), A_g = turned(X0.R, g.A);
     const Motion<T> V_t = {w0 + V_g.angular, base.V.linear + cross(w0, d) + V_g.linear};

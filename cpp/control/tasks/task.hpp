@@ -41,10 +41,11 @@ template <class T> struct TaskState {
   const Tree& tree;
   Arena& arena;
   const T *q, *v, *time, *parameter;
-  const T* call;  // values of the call, for targets that are functions of the caller
+  const T* call;  // arguments of the call, for targets that the caller computes
   Kinematics<T> k;  // at zero joint accelerations
-  LoopJoints<T> loop;  // motion of loop joints, if tasks, motors or limits use them; its a is their drift
-  bool counts;  // true if revolutions of loop joints are counted
+  // motion of loop joints, if tasks, motors or limits use it; its `a` is the acceleration at zero tree accelerations (drift)
+  LoopJoints<T> loop;
+  bool counts;  // true if the caller counts the revolutions of loop joints
 };
 
 /// A frame on a link.
@@ -62,7 +63,8 @@ template <class T> SARRUS_INLINE LinkMotion<T> frame_motion(const TaskState<T>& 
       X, {w, link.V.linear + cross(w, r)}, {link.A.angular, link.A.linear + cross(link.A.angular, r) + cross(w, cross(w, r))}};
 }
 
-/// Add to J (rows x nv) the motion of the point p of a link for each unit velocity, times `sign`; axis(row, angular, linear) returns its component.
+/// Add to J (rows x nv) the velocity of the point p of a link per unit velocity, times `sign`. axis(row, angular, linear) returns the component for a
+/// row.
 template <class T, class Axis>
 SARRUS_INLINE void add_columns(const TaskState<T>& s, int link, const Vec3<T>& p, double sign, int rows, Axis&& axis, T* J) {
   const int nv = s.tree.nv;
@@ -77,8 +79,8 @@ SARRUS_INLINE void add_columns(const TaskState<T>& s, int link, const Vec3<T>& p
   }
 }
 
-/// The mechanism as one rigid body. Its mobility is a lower bound: joints and frames have a lower mobility only by leverage, at a singular position
-/// or a dead centre.
+/// The mechanism as one rigid body. Its mobility is a lower bound of mobilities: a joint or frame has a lower mobility only by leverage, at a
+/// singular position or a dead centre.
 template <class T> struct RigidMechanism {
   T mass = T(0.0), trace = T(0.0);  // trace of the inertia about c
   Vec3<T> c = zero3<T>();
@@ -98,7 +100,8 @@ template <class T> struct RigidMechanism {
     }
   }
 
-  /// Return the inverse of the inertia about any axis through p, which is at most half the trace about p; with the armature of a joint.
+  /// Return a lower bound of the mobility about any axis through p: the inertia is at most half the trace of the inertia tensor about p, plus the
+  /// armature of a joint.
   T angular_mobility(const Vec3<T>& p, double armature = 0.0) const {
     const Vec3<T> r = p - c;
     return inverse_or_none(T(0.5) * trace + mass * dot(r, r) + T(armature));
@@ -122,14 +125,14 @@ template <class T> struct RigidMechanism {
 
 // ---- members of a kind ---------------------------------------------------------------------------------------------
 
-/// One value per row, which runs may vary: index of the first value in the parameters of a run.
+/// One value per row, which may differ between runs: index of the first value in the parameters of a run.
 struct RowNumbers {
   int first = 0, rows = 0;
   bool any_sign = false;  // true if values may be negative
   template <class T> T operator()(const TaskState<T>& s, int row) const { return s.parameter[first + row]; }
 };
 
-/// Values that runs may vary, to each of which an optional time function is added.
+/// Values that may differ between runs; to each, an optional time function is added.
 struct Targets {
   std::vector<std::optional<Law>> law;
   int first = 0;
@@ -139,7 +142,7 @@ struct Targets {
       if (target_law) return true;
     return false;
   }
-  /// Compute value, rate and acceleration of target i.
+  /// Compute value, rate and acceleration of the i-th target.
   template <class T> SARRUS_INLINE void evaluate(const TaskState<T>& s, int i, T (&g)[3]) const {
     g[0] = g[1] = g[2] = T(0.0);
     if (law[i]) sarrus::evaluate(*law[i], s.parameter, s.time, g);
@@ -147,7 +150,8 @@ struct Targets {
   }
 };
 
-/// Selected components 0 .. 5 of [angular; linear]. Companions: the other components of the same halves, which share their scale.
+/// Selected components 0 .. 5 of [angular; linear]. Companions: if an angular (or linear) component is selected, the other angular (or linear) ones,
+/// because all three share one scale.
 struct Components {
   std::vector<int> row, companion;
 
@@ -168,14 +172,14 @@ struct Components {
   }
 };
 
-/// Coordinate of a joint: index in the tree's coordinates, followed by those of loop joints.
+/// Coordinate of a joint: its index among the coordinates of the tree, which those of loop joints follow.
 struct TaskCoordinate {
   int iq, iv;
-  bool turns;  // true if a pose does not determine its number of revolutions
+  bool turns;  // true for an angle whose number of revolutions the pose does not determine
   bool angular;  // true if its velocity is a rotation
   template <class F> void fields(F field) { field("q", iq), field("v", iv), field("turns", turns), field("angular", angular); }
 
-  /// Value, rate, drift (its acceleration at zero tree accelerations), and row of J (nv; null: the unit row of iv).
+  /// Value, rate, drift (acceleration at zero tree accelerations), and row of J (nv; null: the row is the unit vector of velocity iv).
   template <class T> struct Motion {
     T q, v, a;
     const T* J;
@@ -212,7 +216,8 @@ struct FollowingTask : AccelerationTask {
 /// Responses to the unknowns x = (efforts, contact forces): a = a_0 + sum x_k A_k, lambda = lambda_0 + sum x_k Lambda_k.
 template <class T> struct TaskUnknowns {
   int n, nv, rows;
-  T *B, *A, *Lambda;  // n x nv: generalised forces, accelerations; n x rows of constraints
+  // forces of the unknowns and accelerations A_k (n x nv each), multipliers Lambda_k (n x rows of constraints)
+  T *B, *A, *Lambda;
   T *a, *lambda;  // a_0, lambda_0
   T* scale;  // x = scale xi
 };
@@ -222,7 +227,7 @@ struct ForceTask {
   static constexpr int state = -1;
   Targets target;
   template <class F> void fields(F field) { field("target", target); }
-  /// Return the change of the target by integral action with the internal states z.
+  /// Return the change of the target due to integral action; z: internal states.
   template <class T> T integral_action(const TaskState<T>&, int, const T*) const { return T(0.0); }
 };
 

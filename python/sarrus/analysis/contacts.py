@@ -55,7 +55,7 @@ def touching(robot: LoopFunctions) -> tuple[_core.Scene, list[str], list[Pair]]:
 
 
 def overlapping(robot: LoopFunctions, q: Array) -> Iterator[str]:
-    """Yield a warning if shapes that may touch overlap in the home configuration q."""
+    """Yield a warning if, in the home configuration q, two shapes overlap that may touch."""
     if not robot.description.shapes or told_by_file(robot.description):
         return
     home_contacts = contacts(robot, q)

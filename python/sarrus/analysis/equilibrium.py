@@ -24,7 +24,7 @@ from .independent_coordinates import velocity_names
 from .joint_targets import JointCoordinates, coordinates, start_near
 
 STEPS = 200
-# a stiffness below this fraction of the largest counts as zero: ten times the error of its finite differences
+# a stiffness below this fraction of the largest is treated as zero: the fraction is ten times the error of its finite differences
 NONE = 1e-10
 
 
@@ -72,7 +72,7 @@ class Equilibrium(Brief):
 
     @property
     def pulling(self) -> dict[str, NDArray[np.bool_]]:
-        """Frame to (...) True if its contact force pulls the mechanism down, which a unilateral contact cannot do."""
+        """Frame to (...) True if the contact force at its origin pulls the mechanism down, which a unilateral contact cannot do."""
         return {frame: np.asarray(force @ self._gravity > 0.0) for frame, force in self.contact_forces.items()}
 
 

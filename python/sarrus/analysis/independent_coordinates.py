@@ -211,7 +211,7 @@ def best_shown(
 
 
 def judge(numbers: Array, names: Sequence[str], independent: bool, status: Any) -> Any:
-    """Set states whose motion the coordinates do not determine to NaN, or raise StateError if status is None; return the status."""
+    """Set the results to NaN in states whose motion the coordinates do not determine, or raise StateError if status is None; return the status."""
     freedom, determined, k = numbers[..., 0], numbers[..., 1], len(names)
     lost = determined < freedom
     depend = (k > freedom) & independent
@@ -280,7 +280,7 @@ def velocity_names(robot: LoopFunctions) -> list[str]:
 
 
 def frame_components(argument: str, value: str | tuple[str, str]) -> tuple[str, list[int]]:
-    """Return a frame, and the indices of the named components of its velocity; all six without components."""
+    """Return a frame, and the indices of the named components of its velocity. If no components are named, return the indices of all six."""
     if isinstance(value, str):
         return value, list(range(6))
     if not isinstance(value, Sequence) or len(value) != 2 or not isinstance(value[0], str):  # type: ignore[redundant-expr]
@@ -300,7 +300,10 @@ def component_rows(components: str) -> list[int]:
 
 
 def joint_velocity(robot: LoopFunctions, q: Array, name: str) -> Array:
-    """Return E (..., nv of the joint, nv), which maps v to the velocities E v of a tree or loop joint; its prescribed motion has no effect on E."""
+    """Return E (..., nv of the joint, nv), which maps v to the velocities E v of a tree or loop joint.
+
+    A prescribed motion of the joint does not change E.
+    """
     joint = robot.joint(name)
     if not joint.closes_loop:
         return np.eye(robot.nv)[joint.v_slice]
@@ -340,7 +343,7 @@ def showing(projector: Array, count: int, first: Sequence[int] = ()) -> list[int
 
 
 def loop_motions(robot: LoopFunctions, J: Array) -> FreeMotions:
-    """Return the solutions of J x = g for the mechanism's constraints; the rank is that of the scaled J, and independent of units."""
+    """Return the solutions of J x = g for the mechanism's constraints. Ranks are those of the scaled J, so that they do not depend on units."""
     loops = closing(robot, (), ()).loops
     R, C = loops.row_scale[:, None], loops.column_scale[:, None]
     solution, idle = both_solutions(R * J * C[:, 0])

@@ -48,7 +48,7 @@ def _coordinates_of(robot: LoopFunctions, name: str, value: ArrayLike) -> Array:
 
 
 def coordinates(robot: LoopFunctions, by_joint: JointCoordinates | None, *, many: bool = False) -> dict[str, Array]:
-    """Return the checked coordinates of each joint, (nq of the joint,), or (..., nq of the joint) with `many`."""
+    """Check the coordinates of each joint and return them: (nq of the joint,), or (..., nq of the joint) if `many`."""
     check_mapping("coordinates", by_joint, "joints to coordinates", 0, optional=True)
     checked = {name: _coordinates_of(robot, name, value) for name, value in (by_joint or {}).items()}
     for name, x in checked.items():
@@ -79,7 +79,7 @@ def velocities_of(robot: LoopFunctions, by_joint: Mapping[str, ArrayLike], quant
 
 
 def rates_of(robot: LoopFunctions, by_joint: Mapping[str, ArrayLike], quantity: str) -> dict[str, Array]:
-    """Return the checked velocities or accelerations of each joint, (..., nv of the joint)."""
+    """Check the velocities or accelerations of each joint and return them, (..., nv of the joint)."""
     check_mapping(quantity, by_joint, "joints to numbers", 0)
     return {name: _joint_values(robot, name, value, quantity) for name, value in by_joint.items()}
 
@@ -89,7 +89,8 @@ def start_near(
 ) -> Array:  # fmt: skip
     """Return the initial guesses (*lead, nq) of a search.
 
-    These are `near`, or the home configuration, with the prescribed motions of constraints and the coordinates `by_joint` inserted.
+    An initial guess is `near`, or the home configuration, in which joints with prescribed motions and the joints of `by_joint` have their prescribed
+    coordinates.
     """
     if near is None or isinstance(near, Mapping):
         q = robot._at(robot.description.home)

@@ -11,7 +11,7 @@ from .._arrays import Array, NDArray, common_axes, real_array
 from .._showing import Brief
 from ..errors import ShapeError, StateError
 
-# singular values below this fraction of the largest count as zero: loops of measured states are rarely closed more exactly
+# singular values below this fraction of the largest are treated as zero, because loops of measured states are rarely closed more exactly
 NEGLIGIBLE = 1e-9
 
 
@@ -87,7 +87,7 @@ def applied(A: Array, x: Array) -> Array:
 
 
 def solutions(J: Array, largest: Array | None = None) -> FreeMotions:
-    """Return the solutions of J x = g, with J (..., nc, nv) whose rows may be dependent; NaN if J is not finite.
+    """Return the solutions of J x = g for J (..., nc, nv), whose rows may be dependent; NaN if J is not finite.
 
     Singular values are compared with `largest` (...); default: the largest singular value of J. Pass a known scale if all entries of J may be
     rounding errors.
@@ -108,7 +108,7 @@ def both_solutions(J: Array, largest: Array | None = None) -> tuple[FreeMotions,
     inverse = transposed(V[..., :smaller, :] * shares[..., None]) @ transposed(B[..., :smaller])
 
     def null_space(columns: Array, count: Array) -> Array:
-        # at least one column, so that a state without a result can contain NaN
+        # at least one column, so that the row of a state without a result can contain NaN
         widest = max(int(count.max(initial=0, where=~bad)), int(bad.any()))
         return columns[..., ::-1][..., :widest] * (np.arange(widest) < count[..., None])[..., None, :]
 

@@ -71,7 +71,7 @@ class Modes(Brief):
     _of: Linearization
 
     def configurations(self, mode: int, amplitude: float = 0.2, count: int = 60) -> Array:
-        """Return configurations (count, nq) over one period of a mode, without growth or decay, for a viewer.
+        """Return configurations (count, nq) over one period of a mode, without its growth or decay, for display in a viewer.
 
         Parameters
         ----------
@@ -121,8 +121,8 @@ class Linearization(Brief):
     rate : (..., k + m) velocity and acceleration of the coordinates in the undisturbed motion [rad/s, m/s; rad/s2, m/s2]. The acceleration is zero in steady motion
     error : (..., k + m, k + m) estimated error of the entries of A [per s]: zero for exact derivatives. Near singular positions, A is sensitive to
         rounding of q; there it is the change of A if q changes by a few units in its last place
-    configuration_basis, velocity_basis : G (..., nv, k) and W (..., nv, m): the deviation of the configuration is G y; for y = 0, that of v is W w
-        [rad, m per rad, m]
+    configuration_basis, velocity_basis : G (..., nv, k) and W (..., nv, m) [rad, m per rad, m]. The deviation of the configuration is G y; for y = 0, that
+        of v is W w
     q, time : configuration (..., nq) and time [s] of the state
     mechanism : the linearised mechanism
     """
@@ -233,7 +233,7 @@ def linearize(
     tau = np.zeros(robot.nv) if tau is None else tau
     q, v, tau = (x if type(x) is np.ndarray else real_array(n, x) for n, x in (("q", q), ("v", v), ("tau", tau)))
     single_state = q.ndim == v.ndim == tau.ndim == 1 and time is None and not (wrenches or options)
-    # for a single state the core selects the coordinates, because it factorises the constraint rows in any case
+    # for a single state the core selects the coordinates, because it factorises the constraint rows anyway
     choice = None if single_state and coordinates is None else _choose(robot, q, coordinates, time)
     order, scale = choice and choice.order, prepared(robot, "units of rows", lambda: closing(robot, (), ()).loops.units)
     answer: Any = _linear_equations(robot, q, v, tau, order, scale, wrenches=wrenches, time=time, **cast(Any, options))

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 CLOSED, PRESENT = tolerances.given_closed, tolerances.present
 # Problem: after a Newton step, the rows of a loop joint are closed only to second order in the step. Prescribed coordinates of this loop joint are
-# computed from its bodies' poses, so the next step, which closes the rows, changes the coordinates by as much. It must count as progress.
+# computed from its bodies' poses, so the next step, which closes the rows, changes the coordinates by the same amount. It must nevertheless reduce
+# the residual. Cure: a larger unit for these rows.
 SHIFTED = 64.0
 
 
@@ -53,7 +54,10 @@ class ScaledLoops:
         self.holonomic = np.array([h for constraint in constraints for h in constraint.holonomic], dtype=bool)
 
     def for_variants(self, variants: VariantFunctions) -> ScaledLoops:
-        """Return the scaled constraints of variants, each with its own length; rows of coordinate relations have the scale of the base mechanism."""
+        """Return the scaled constraints of variants, each with its own length.
+
+        Rows between coordinates, such as those of gears, have the scale of the base mechanism.
+        """
         loops, lengths = copy.copy(self), variants._lengths[:, None]
         loops.robot = variants
         loops.column_scale = np.where(self.sliding, lengths, 1.0)
@@ -130,7 +134,7 @@ class ScaledLoops:
         )
 
     def contradicted(self, q: Array, reach: Array) -> bool:
-        """Return True if no velocity satisfies the prescribed motions; `reach` is a basis (nc, k) of the range of R J."""
+        """Return True if no velocity satisfies the constraints with their prescribed motions; `reach` is a basis (nc, k) of the range of R J."""
         c = self.row_scale * self.robot.constraint_velocity(q, time=self.time)
         return bool(np.linalg.norm(c - reach @ (reach.T @ c)) > PRESENT * np.linalg.norm(c))
 
@@ -139,8 +143,8 @@ class ScaledLoops:
     ) -> tuple[Array, Array]:
         """Return configurations near q (k, nq) with minimal residuals, and these residuals (k,).
 
-        `steps` are the damping of the first step, the largest number of steps, and the largest residual of an initial guess; guesses with larger
-        residuals are not iterated.
+        `steps` contains the damping of the first step, the largest number of steps, and the largest residual of an initial guess. An initial guess
+        with a larger residual is returned unchanged.
         """
         scale = self.scale() if scale is None else scale
         closed, _ = self.robot._close(q, scale, steps, **self.data(q), return_status=True)
@@ -161,8 +165,8 @@ def velocity_scale(robot: LoopFunctions, joints: Iterable[str] | None = None) ->
 def units_of_motion(robot: LoopFunctions) -> tuple[Array, Array, Array]:
     """Return the scales of a simulation: the neutral configuration, a scale of each velocity, and a scale of power.
 
-    The scale of a velocity, also of loop joints, is 1 rad/s or the characteristic length per second. The scale of power is that of an effort that
-    accelerates all masses to these velocities in one second. With variants, the scales of velocity and power have an axis of variants.
+    The scale of a velocity, including those of loop joints, is 1 rad/s or the characteristic length per second. The scale of power belongs to efforts
+    that accelerate all masses to these velocities within one second. With variants, the scales of velocity and power have an axis of variants.
     """
     several = robot._count > 0
     length = robot._lengths if several else np.array([robot._length])

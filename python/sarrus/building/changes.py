@@ -55,7 +55,10 @@ P = TypeVar("P", bound=Part)
 
 
 class Parts:
-    """State of a :class:`~sarrus.Builder`: the core's builder, which checks every part, and the parts as Python objects."""
+    """State of a :class:`~sarrus.Builder`.
+
+    It consists of the core's builder, which checks every element (body, joint, ...), and of the elements as Python objects.
+    """
 
     def __init__(self, name: str = "mechanism", gravity: ArrayLike = (0.0, 0.0, -9.81)) -> None:
         if not isinstance(name, str):

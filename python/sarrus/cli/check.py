@@ -28,7 +28,7 @@ ROUNDED = 3e-3
 
 
 def usual(robot: Mechanism) -> Iterator[str]:
-    """Return a line of text for each notable property of a mechanism that is not a fault."""
+    """Return a line of text for each property of a mechanism that is notable, but no fault."""
     yield from (text for text in robot.warnings if NO_CONTACTS in text)
     with contextlib.suppress(SarrusError):  # `suspicious` reports these errors
         report = robot.mobility(robot.assemble(time=0.0), time=0.0) if robot.nc else None

@@ -35,7 +35,7 @@ from ..figures.figures import QUANTITIES
 from ..io import WRITERS, save
 from ..laws import Law
 from ..mechanism import Mechanism
-from ..simulation.arguments import METHODS, STABILISATIONS
+from ..simulation.setup import METHODS, STABILISATIONS
 from ..spatial import Inertia, Transform
 from . import BY_LAW, LAW, MODEL, argument, command, file_name, joint_values, number, port_number
 from .check import grashof
@@ -365,7 +365,7 @@ def converted(arguments: argparse.Namespace) -> int:
         warnings.simplefilter("always", ModelWarning)
         try:
             written = save(robot, path, lossy=arguments.lossy)
-        # the message advises an argument of the Python function, which is replaced by the option of the command line
+        # the message recommends an argument of the Python function; replace it by the option of the command line
         except ModelError as error:
             raise ModelError(str(error).replace("lossy=True", "--lossy")) from None
     for text in (*robot.warnings, *(str(warning.message) for warning in caught)):

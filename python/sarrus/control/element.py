@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import _core
-from .._arrays import Array, checked_number, is_masked
+from .._arrays import Array, checked_number
+from ..analysis.assembly.closing import positions
 from ..dynamics.loop_operations import LoopFunctions
-from ..errors import ModelError, ShapeError
-from ..laws import law_terms_of_runs
+from ..errors import ModelError
 
 Function = Callable[..., Any]
-# (name, sort, required sign) of the fields of each kind of element; a sort determines the conversion of a value
+# (name, category, required sign) of the fields of each kind of element; the category determines how a value is converted
 KINDS: dict[str, tuple[tuple[str, str, str], ...]] = _core.element_table()
-# sorts of fields that are converted without code of the element's class
+# categories of fields for which a class is generated
 TYPED = ("coordinate", "velocity", "frame", "direction", "constant", "number", "range", "law")
 
 
@@ -30,7 +30,8 @@ class Run:
     effort_limits : (nv,) limits of the sum of all efforts along each velocity, or empty
     start : initial configuration (nq,), or (runs, nq), in which effective inertias for default parameters are computed; None: the neutral
         configuration
-    rows, runs : indices of the runs of this mechanism, and number of all runs, if several mechanisms are simulated in parallel; None: all runs
+    rows, runs : if several mechanisms are simulated in parallel, the indices of the runs of this mechanism, and the number of all runs; None: all
+        runs
     rigid : True if end stops are rigid, that is, constraints of the time steps
     """
 
@@ -44,12 +45,9 @@ class Run:
 class Element:
     """Force element.
 
-    Its attributes are the fields of the core's struct of its kind. `_values` computes fields that are not attributes.
+    Its attributes are the arguments of its kind in the core, which checks them: see cpp/reading/elements.hpp. `_values` returns other arguments.
     """
 
-    unique_per_joint: ClassVar[bool] = False
-    unique: ClassVar[bool] = False
-    can_be_sampled: ClassVar[bool] = False  # allowed in SampleAndHold
     rigid: ClassVar[bool] = False  # requires method="contact"
     stiff: ClassVar[bool] = False  # too stiff for explicit steps of any usual length
     stores: ClassVar[bool] = False  # returns at most the energy that it absorbed
@@ -64,13 +62,8 @@ class Element:
         """True if the element runs in C++ during a simulation."""
         return True
 
-    @property
-    def _place(self) -> str:
-        """Name of the joint or frame at which the element acts."""
-        return str(getattr(self, "joint", getattr(self, "frame", "")))
-
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
-        """Return values of the core's fields that are not attributes, or whose attribute is None."""
+        """Return arguments of the core that are not attributes, or replace them."""
         return {}
 
 
@@ -111,149 +104,68 @@ def functions_and_elements(controller: Any) -> tuple[list[Function], list[Elemen
     return functions, elements
 
 
+def entries(
+    mechanism: LoopFunctions, elements: Sequence[Element], run: Run
+) -> list[tuple[Element, str, str, dict[str, Any]]]:
+    """Return the core's input for elements: object, kind, name of the class, and arguments that are not attributes."""
+    return [(e, e._kind, type(e).__name__, e._values(mechanism, run)) for e in elements]
+
+
+def task_controls(elements: Sequence[Any]) -> list[Any]:
+    """Return the TaskControls among elements, including those in SampleAndHold."""
+    laws = [element for element in elements if element._kind == "TaskControl"]
+    for sampled in (element for element in elements if element._kind == "SampleAndHold"):
+        laws += task_controls(functions_and_elements(sampled.law)[1])
+    return laws
+
+
 @dataclass(eq=False)
 class ForceElements:
-    """Core input for force elements, in the order of their types: structs, parameters (..., n), and sampled functions."""
+    """Core input for force elements, in the order of their kinds: structs, a row or rows of parameters, and sampled functions.
+
+    Attributes
+    ----------
+    parameters : (parameters,), or (runs, parameters) if a parameter differs between runs
+    names : name of a parameter to its slice in a row of parameters
+    """
 
     terms: list[Term] = field(default_factory=list)
     effort_limits: list[float] = field(default_factory=list)
-    numbers: list[Array] = field(default_factory=list)
+    parameters: Array = field(default_factory=lambda: np.zeros(0))
     sampled: list[list[Function]] = field(default_factory=list)
-    width: int = 0  # length of a row of parameters
-    run: Run = field(default_factory=Run)
-    names: dict[str, slice] = field(default_factory=dict)  # name of a parameter -> its slice in a row of parameters
+    names: dict[str, slice] = field(default_factory=dict)
 
-    def named(self, name: str, first: int) -> int:
-        """Register the parameters from index `first` to the end of the row under this name, which must be unique."""
-        count = sum(existing.partition(" #")[0] == name for existing in self.names)
-        self.names[f"{name} #{count + 1}" if count else name] = slice(first, self.width)
+    def add(self, numbers: Array) -> int:
+        """Append parameters (n,), the same for all runs, and return the index of the first."""
+        first: int = self.parameters.shape[-1]
+        shape = (*self.parameters.shape[:-1], len(numbers))
+        self.parameters = np.concatenate([self.parameters, np.broadcast_to(numbers, shape)], axis=-1)
         return first
-
-    def add(self, *numbers: Array) -> int:
-        """Append parameters (..., n) to the row of parameters, and return the index of the first."""
-        return self._append(*(self._for_rows(x) if x.ndim > 1 else x for x in numbers))
-
-    def _append(self, *numbers: Array) -> int:
-        first = self.width
-        self.numbers += numbers
-        self.width += sum(x.shape[-1] for x in numbers)
-        return first
-
-    def add_law(self, law: Any, label: str) -> Any:
-        """Return the core's input for a time function, or for a sequence with a time function for each run."""
-        several = isinstance(law, (list, tuple)) or np.ndim(law) == 1
-        terms, numbers = law_terms_of_runs(self._for_rows(law) if several else law, label, self.width)
-        self._append(*(x[..., None] for x in numbers))
-        return terms
-
-    def _for_rows(self, per_run: Any) -> Any:
-        """Return the items of a sequence for the runs of this mechanism; the sequence has an item for each run."""
-        rows, runs = self.run.rows, self.run.runs
-        if rows is None or len(per_run) == 1:
-            return per_run
-        if len(per_run) != runs:
-            raise ShapeError(
-                f"values that differ from run to run must have one item for each of the {runs} runs; got {len(per_run)}"
-            )
-        return per_run[rows] if isinstance(per_run, np.ndarray) else [per_run[k] for k in rows]
-
-    @property
-    def parameters(self) -> Array:
-        """Row (parameters,), or rows (runs, parameters) if a parameter differs between runs."""
-        if not self.numbers:
-            return np.zeros(0)
-        if all(x.ndim == 1 for x in self.numbers):
-            return np.concatenate(self.numbers)
-        try:
-            runs = np.broadcast_shapes(*(x.shape[:-1] for x in self.numbers))
-            return np.ascontiguousarray(
-                np.concatenate([np.broadcast_to(x, (*runs, x.shape[-1])) for x in self.numbers], axis=-1)
-            )
-        except ValueError:
-            sizes = sorted({x.shape[:-1] for x in self.numbers if x.ndim > 1})
-            raise ShapeError(
-                f"parameters that differ from run to run must have the same number of runs; got shapes {sizes}"
-            ) from None
 
     def as_tuple(self) -> tuple[Any, ...]:
-        """Return the terms and parameters as a tuple, for a checkpoint."""
+        """Return the structs and parameters as a tuple, which a checkpoint stores."""
         return self.terms, self.effort_limits, self.parameters.tolist()
 
     @classmethod
     def of(cls, mechanism: LoopFunctions, elements: Sequence[Element], run: Run | None = None) -> ForceElements:
         """Return the core's input for these elements; raise ModelError if they do not fit the mechanism."""
         run = Run() if run is None else run
-        forces = cls(effort_limits=list(run.effort_limits), run=run)
-        if elements:
-            from .terms import terms_of
+        limits = list(run.effort_limits)
+        if not elements:
+            return cls(effort_limits=limits)
+        rows = None if run.rows is None else np.arange(run.runs)[run.rows].tolist()
+        start = None if run.start is None else np.asarray(run.start, dtype=np.float64)
+        terms, names, parameters = _core.read_force_elements(
+            mechanism, entries(mechanism, elements, run), limits, start, rows, run.runs, run.rigid,
+            lambda: positions(mechanism._base),
+        )  # fmt: skip
+        sampled = [functions_and_elements(e.law)[0] for e in elements if e._kind == "SampleAndHold"]  # type: ignore[attr-defined]
+        return cls(terms, limits, parameters, sampled, names)
 
-            forces.terms = terms_of(mechanism, elements, run, forces)
-        return forces
 
-
-# ---- numbers that may differ from run to run -------------------------------------------------------------------------
-
-
-def array(label: str, value: Any, *, finite: bool = True) -> Array:
-    if is_masked(value):
-        raise TypeError(f"{label} has masked entries, whose hidden values would be used; pass .filled(value)")
+def constant(label: str, value: Any) -> float:
+    """Return a finite number; raise ModelError for other values."""
     try:
-        x = np.asarray(value)
-    except ValueError:  # rows of unequal lengths
-        x = np.asarray(None)
-    if x.dtype.kind not in "fiu" and x.size:
-        raise ModelError(f"{label} must be a number, or (runs,) numbers; got {value!r}")
-    if finite and not np.isfinite(x.astype(np.float64)).all():
-        raise ModelError(f"{label} must be finite; got {value!r}")
-    return x.astype(np.float64)
-
-
-def number(label: str, value: Any, sign: str = "") -> Array:
-    """Return a checked number () or (runs,) with the required `sign`: "", "positive" or "not negative", optionally followed by " or infinite"."""
-    if type(value) is float and 0.0 < value < np.inf:  # the usual case, valid for every required sign
-        return np.array(value)
-    sign, _, infinite = sign.partition(" or ")
-    x = array(label, value, finite=not infinite)
-    if x.ndim > 1:
-        raise ShapeError(f"{label} must be a number, or (runs,); got {x.shape}")
-    if sign and not ((x > 0.0) if sign == "positive" else (x >= 0.0)).all():  # so that NaN fails too
-        raise ModelError(f"{label} must {'be positive' if sign == 'positive' else 'not be negative'}; got {value!r}")
-    return x
-
-
-def numbers_of(element: Any, **signs: str) -> list[Array]:
-    """Return the checked values of an element's attributes, given as name=sign."""
-    return [number(f"{name} of {type(element).__name__}", getattr(element, name), sign) for name, sign in signs.items()]
-
-
-def constant(label: str, value: Any, sign: str = "") -> float:
-    """Return a checked number, which must be the same in all runs."""
-    try:
-        x = checked_number(label, value, "")
+        return checked_number(label, value, "")
     except (TypeError, ValueError):
         raise ModelError(f"{label} must be a finite number; got {value!r}") from None
-    return float(number(label, x, sign))
-
-
-def bounds(label: str, value: Any) -> list[Array]:
-    """Return checked lower and upper limits, each a number or (runs,), or infinite."""
-    if not isinstance(value, (tuple, list, np.ndarray)) or len(value) != 2:
-        raise ModelError(f"{label} must be two values, (lower, upper); got {value!r}")
-    lower, upper = (array(label, x, finite=False) for x in value)
-    if max(lower.ndim, upper.ndim) > 1:
-        raise ShapeError(f"{label} must be numbers, or (runs,) each; got {lower.shape} and {upper.shape}")
-    # written so that NaN is rejected too; the interval must contain a finite value
-    if not ((lower < np.inf).all() and (upper > -np.inf).all()) or less(upper, lower):
-        raise ModelError(f"{label} must be (lower, upper), with lower not greater than upper; got {value!r}")
-    return [lower, upper]
-
-
-def less(x: Array, y: Array) -> bool:
-    """Return True if any item of x is less than the corresponding item of y.
-
-    If the shapes do not broadcast, False is returned, and ForceElements.parameters raises the error.
-    """
-    try:
-        return bool((x < y).any())
-    except ValueError:
-        return False

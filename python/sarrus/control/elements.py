@@ -15,21 +15,20 @@ time function for each run.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, cast
 
 import numpy as np
 
 from .._arrays import ArrayLike
-from ..description.contacts import COEFFICIENTS, MOMENTS, RESTITUTION_LAWS, check_apart, scene
-from ..description.joints import Revolute, unit_axis
+from ..description.contacts import COEFFICIENTS, scene
+from ..description.joints import Revolute
 from ..description.specs import Description
 from ..dynamics.loop_operations import LoopFunctions
-from ..errors import ModelError, ShapeError, check_name
+from ..errors import ModelError
 from ..laws import Law
-from .coordinates import check_independent, coordinate, effective_inertia, joint_targets, motors, velocity
-from .element import KINDS, TYPED, Element, Run, array, bounds, constant, declared, less, number, numbers_of
+from .element import KINDS, TYPED, Element, Run, constant, declared
 
 __all__ = [
     "PID",
@@ -49,7 +48,6 @@ __all__ = [
 ]  # fmt: skip
 
 Number = float | ArrayLike
-MOST = 1e300  # replaces infinity, because the core is compiled for finite numbers
 Laws = Law | Number | Sequence[Law | float]  # time function or number; a sequence has an item for each run
 
 
@@ -76,15 +74,6 @@ class PID(Element):
     limits: tuple[Number, Number] = (-np.inf, np.inf)
     index: int = 0
 
-    can_be_sampled = True
-
-    def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
-        if not run.effort_limits:
-            return {}
-        # the joint's effort limit also limits z, so that it does not wind up
-        most = run.effort_limits[coordinate(mechanism, self.joint, self.index, "PID")[1]]
-        return {"limits": [np.clip(x, -most, most) for x in bounds("limits of PID", self.limits)]}
-
 
 @dataclass(frozen=True, eq=False)
 class FeedforwardEffort(Element):
@@ -100,11 +89,6 @@ class FeedforwardEffort(Element):
     law: Laws
     index: int = 0
 
-    can_be_sampled = True
-
-    def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
-        return {"effort": self.law}
-
 
 @dataclass(frozen=True, eq=False)
 class _Tracking(Element):
@@ -113,43 +97,6 @@ class _Tracking(Element):
     targets: Mapping[str, Any]
     proportional: Number = 100.0
     derivative: Number = 20.0
-
-    can_be_sampled = True
-
-    def _values(self, mechanism: Any, run: Run) -> dict[str, Any]:
-        """Return targets of coordinates, in the order of the gains, and the motors."""
-        kind = type(self).__name__
-        if not isinstance(self.targets, Mapping):
-            raise ModelError(f"targets of {kind} must map joints to time functions or numbers; got {self.targets!r}")
-        closed = bool(mechanism.nc) or any(mechanism.joint(name).closes_loop for name in mechanism.actuated)
-        if not closed and mechanism.nq != mechanism.nv:
-            raise ModelError(f"{kind} needs joints with as many coordinates as velocities; got a ball or free joint")
-        # without loops all tree joints have a target, in their order
-        targets: dict[tuple[int, int], Any] = {} if closed else {(k, k): (0.0, "") for k in range(mechanism.nv)}
-        names: list[tuple[str, int]] = []
-        for name, value in self.targets.items():
-            joint = mechanism._tree_joint(name, f"target of {kind}")
-            laws = joint_targets(value, joint.nv)
-            if len(laws) != joint.nv:
-                raise ShapeError(f"joint '{name}' has {joint.nv} coordinates; got {len(laws)} targets")
-            for k, target in enumerate(laws):
-                on_tree = (joint.v_slice.start + k,) * 2
-                at = coordinate(mechanism, name, k, f"a target of {kind}") if closed else on_tree
-                targets[at] = target, name
-                names.append((name, k))
-        if closed:
-            check_independent(mechanism, kind, names)
-        n = len(targets)
-        gains = {}
-        for key in ("proportional", "derivative"):
-            gain = array(f"{key} of {kind}", getattr(self, key))
-            if gain.shape not in ((), (n,)) and not (gain.ndim == 2 and gain.shape[1] in (1, n)):
-                size = "n" if closed else "nv"
-                expected = f"a number, ({size},) = ({n},), or for many runs (runs, {n}) or (runs, 1)"
-                raise ShapeError(f"{key} of {kind} must be {expected}; got {gain.shape}")
-            gains[key] = np.broadcast_to(gain, (*gain.shape[:-1], n))
-        driven = motors(mechanism, kind) if closed else []
-        return {"targets": [(*at, *target) for at, target in targets.items()], "motors": driven, **gains}
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +133,7 @@ class ComputedTorque(_Tracking):
 
 @dataclass(frozen=True, eq=False)
 class PDPlus(_Tracking):
-    """PD+ tracking control: tau = M g'' + C(q, v) g' + n + kp (g - q) + kd (g' - v), n from gravity and springs (Paden and Panja 1988).
+    """PD+ tracking control: tau = M g'' + C(q, v) g' + n + kp (g - q) + kd (g' - v), with the forces n of gravity and springs (Paden and Panja 1988).
 
     g(t) are the targets, and C is the Coriolis matrix with dM/dt - 2 C skew. The energy of the error, (v - g')' M (v - g') / 2 + kp (q - g)^2 / 2,
     never grows, because kd and friction dissipate it. Therefore the control is stable for all positive gains, independent of the masses. In contrast
@@ -227,12 +174,6 @@ class GravityCompensation(Element):
 
     scale: Number = 1.0
 
-    can_be_sampled = True
-
-    def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
-        driven = mechanism.nc or mechanism.actuated
-        return {"motors": motors(mechanism, "GravityCompensation") if driven else []}
-
 
 @dataclass(frozen=True, eq=False)
 class LuGreFriction(Element):
@@ -262,20 +203,6 @@ class LuGreFriction(Element):
 
     stiff = True
     stores = True
-
-    def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
-        full = self if self.sticking is not None else replace(self, sticking=self.sliding)
-        sliding, sticking, stiffness = numbers_of(full, sliding="positive", sticking="positive", stiffness="positive")
-        if less(sticking, sliding):
-            expected = "no less than sliding"
-            raise ModelError(
-                f"sticking of LuGreFriction must be {expected}; got {full.sticking!r} and {self.sliding!r}"
-            )
-        values = {"sticking": sticking}
-        if self.damping is None:
-            joint_inertia = effective_inertia(mechanism, [velocity(mechanism, self.joint, self.index)], run.start)
-            values["damping"] = 2.0 * np.sqrt(stiffness * joint_inertia)
-        return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,17 +238,6 @@ class CompliantContact(Element):
     stiff = True
     stores = True
 
-    def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
-        if self.height is not None and not abs(unit_axis(self.along) @ unit_axis(self.normal)) < 1e-9:
-            got = f"{self.along!r} and {self.normal!r}"
-            raise ModelError(f"along of CompliantContact must be perpendicular to its normal; got {got}")
-        return {}
-
-
-def _is_poisson(element: RigidContact | CollisionContacts) -> bool:
-    check_name("restitution_law", element.restitution_law, RESTITUTION_LAWS, type(element).__name__)
-    return element.restitution_law == "poisson"
-
 
 @dataclass(frozen=True, eq=False)
 class RigidContact(Element):
@@ -330,7 +246,7 @@ class RigidContact(Element):
     For contacts in a single state, use :class:`sarrus.ContactPoint` instead.
 
     The contact impulse lies within the Coulomb cone. Impacts rebound by `restitution`, unless they are slower than the velocity that gravity causes
-    in three steps. Indeterminate forces minimise the sum of squares, each times the inverse effective mass of its contact.
+    in three steps. Indeterminate forces minimise the sum of their squares, each weighted by the inverse effective mass of its contact.
 
     The forces are in :attr:`Trajectory.contacts <sarrus.Trajectory.contacts>`. Each contact also has four entries in
     :attr:`Trajectory.internal_state <sarrus.Trajectory.internal_state>`: the mean force of the step before a sample, along the normal and two
@@ -344,8 +260,8 @@ class RigidContact(Element):
     normal, offset : plane normal . x = offset in the axes of `on` [m]; the normal is the name of an axis or a vector, and points out of the solid
     friction : Coulomb coefficient (dimensionless)
     restitution : coefficient of restitution, from 0 to 1 (dimensionless)
-    restitution_law : definition of `restitution`. "newton": ratio of the normal velocities after and before the impact; "poisson": ratio of
-        the normal impulses of expansion and compression
+    restitution_law : definition of `restitution`. "newton": ratio of the normal velocities after and before the impact, reduced where it would
+        add energy; "poisson": ratio of the normal impulses of expansion and compression
     torsional_friction, rolling_friction : largest moments against spinning about the normal and against rolling, per normal force [m]. A
         :class:`TaskControl` ignores them, with a ModelWarning
 
@@ -373,13 +289,6 @@ class RigidContact(Element):
     restitution_law: str = "newton"
 
     rigid = True
-
-    def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
-        check_apart(mechanism.description, self.frame, self.on, "RigidContact")
-        restitution, *moments = numbers_of(self, **dict.fromkeys(("restitution", *MOMENTS), "not negative"))
-        if (np.asarray(restitution) > 1.0).any():
-            raise ModelError(f"restitution of RigidContact must be from 0 to 1; got {self.restitution!r}")
-        return {"turns": any(np.any(x) for x in moments), "poisson": _is_poisson(self)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -414,8 +323,6 @@ class CollisionContacts(Element):
     [1.0, 0.019, 0.0]
     """
 
-    unique = True
-
     friction: Number | Mapping[tuple[str, str], Number] | None = None
     restitution: Number | Mapping[tuple[str, str], Number] | None = None
     torsional_friction: Number | Mapping[tuple[str, str], Number] | None = None
@@ -432,30 +339,12 @@ class CollisionContacts(Element):
                 f"CollisionContacts: '{robot.name}' has no pair of shapes that may touch: see Builder.add_shape"
             )
         terms, bodies = scene(robot.description, robot._solids, pairs)
-        numbers = {key: self._of_pairs(key, robot) for key in COEFFICIENTS}
-        turns = any(np.any(numbers[key]) for key in MOMENTS)
-        return {"scene": terms, "bodies": bodies, "turns": turns, "poisson": _is_poisson(self)} | numbers
-
-    def _of_pairs(self, key: str, robot: Any) -> Any:
-        """Return the coefficient with this name for all pairs (..., pairs)."""
-        label, numbers = f"{key} of CollisionContacts", getattr(self, key)
-        names = [frozenset(robot.description.shapes[k].name for k in pair[:2]) for pair in robot._may_touch]
-        by_pair = dict.fromkeys(names, numbers)
-        if isinstance(numbers, Mapping):
-            by_pair = {frozenset(pair): x for pair, x in numbers.items()}
-            for pair in by_pair.keys() - set(names):
-                raise ModelError(f"{label}: {tuple(sorted(pair))} is not a pair of shapes that may touch")
-        defaults = [getattr(pair, key) for pair in robot._may_touch]
-        each = [
-            number(label, x if (value := by_pair.get(name)) is None else value, "not negative")
-            for name, x in zip(names, defaults, strict=True)
-        ]
-        if key == "restitution" and any((x > 1.0).any() for x in each):
-            raise ModelError(f"{label} must be from 0 to 1; got {numbers!r}")
-        try:
-            return np.stack(np.broadcast_arrays(*each), axis=-1)
-        except ValueError:
-            raise ShapeError(f"{label}: all pairs must have the same number of values, one or (runs,)") from None
+        coefficients = [[getattr(pair, key) for key in COEFFICIENTS] for pair in pairs]
+        names: list[tuple[str, str]] = []
+        if any(isinstance(getattr(self, key), Mapping) for key in COEFFICIENTS):
+            shapes = robot.description.shapes
+            names = [(shapes[pair.first].name, shapes[pair.second].name) for pair in pairs]
+        return {"scene": terms, "bodies": bodies, "coefficients": coefficients, "pairs": names}
 
 
 @dataclass(frozen=True, eq=False)
@@ -492,33 +381,6 @@ class EndStop(Element):
     index: int = 0
 
     stores = True
-
-    @property
-    def _place(self) -> str:
-        return self.joint if isinstance(self.joint, str) else " + ".join(map(str, self.joint))
-
-    def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
-        names = [self.joint] if isinstance(self.joint, str) else list(self.joint)
-        if not names:
-            raise ModelError("joint of EndStop must be one joint or several; got none")
-        places = [coordinate(mechanism, name, self.index, "an end stop") for name in names]
-        values: dict[str, Any] = {"joint": places, "rigid": run.rigid}
-        if self.limits is None:
-            if len(names) > 1:
-                raise ModelError(
-                    f"EndStop: the sum of {', '.join(map(repr, names))} has no limits: pass limits=(lower, upper)"
-                )
-            limits = mechanism.joint(names[0]).limits
-            if limits is None:
-                raise ModelError(f"EndStop: joint '{names[0]}' has no limits: pass limits=(lower, upper)")
-            values["limits"] = [bound[self.index] for bound in limits]
-        if self.stiffness is None or self.damping is None:
-            joint_inertia = effective_inertia(mechanism, [iv for _, iv in places], run.start)
-            stiffness = 2.5e5 * joint_inertia if self.stiffness is None else numbers_of(self, stiffness="positive")[0]
-            values["stiffness"] = stiffness
-            if self.damping is None:
-                values["damping"] = np.sqrt(stiffness * joint_inertia)
-        return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -587,32 +449,6 @@ class ActuatorModel(Element):
     gear_ratio: Number = 1.0
     index: int = 0
 
-    unique_per_joint = True
-
-    def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
-        """Return the lag, and the torque-speed line at the joint."""
-        if self.time_constant is not None and self.natural_frequency is not None:
-            raise ModelError(
-                f"ActuatorModel of '{self.joint}': expected a time_constant (first order) or a natural_frequency (second order); got both"
-            )
-        order = 1 if self.time_constant is not None else 2 if self.natural_frequency is not None else 0
-        if order == 0 and self.torque_speed is None:
-            raise ModelError(
-                f"ActuatorModel of '{self.joint}' has no effect: pass time_constant, natural_frequency or torque_speed"
-            )
-        bandwidth: Any = 1.0
-        if order == 1:
-            bandwidth = 1.0 / numbers_of(self, time_constant="positive")[0]
-        if order == 2:
-            (bandwidth,) = numbers_of(self, natural_frequency="positive")
-        (gear,) = numbers_of(self, gear_ratio="positive")
-        line: Any = (np.inf, np.inf) if self.torque_speed is None else self.torque_speed
-        if not isinstance(line, (tuple, list, np.ndarray)) or len(line) != 2:
-            raise ModelError(f"torque_speed of ActuatorModel must be (stall torque, no-load speed); got {line!r}")
-        stall, fastest = (number("torque_speed of ActuatorModel", x, "positive or infinite") for x in line)
-        at_joint = {"stall": np.minimum(stall * gear, MOST), "no_load_speed": np.minimum(fastest / gear, MOST)}
-        return {"order": order, "bandwidth": bandwidth, **at_joint}
-
 
 @dataclass(frozen=True, eq=False)
 class ReactionWheel(Element):
@@ -645,17 +481,12 @@ class ReactionWheel(Element):
     torque_limit: Number = np.inf
     momentum_limit: Number = np.inf
 
-    unique_per_joint = True
-
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
-        """Return the wheel's inertia about the joint's axis."""
-        joint = mechanism.joint(self.joint)
-        spec = next(j for j in mechanism.description.joints if j.name == self.joint)
-        if not isinstance(spec.joint, Revolute):
-            raise ModelError(f"a ReactionWheel needs a Revolute joint; '{self.joint}' is {joint.type}")
-        each: Any = mechanism if mechanism._base is not mechanism else [mechanism]
-        inertias = [_inertia_about(m.description, self.joint) for m in each]
-        return {"inertia": inertias[0] if len(inertias) == 1 else np.array(inertias)}
+        """Return the wheel's inertia about the joint's axis in each variant."""
+        if mechanism._base is mechanism or mechanism.joint(self.joint).kind != "Revolute":
+            return {}
+        each: Any = mechanism
+        return {"inertia": np.array([_inertia_about(m.description, self.joint) for m in each])}
 
 
 def _inertia_about(description: Description, joint: str) -> float:

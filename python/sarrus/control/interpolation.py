@@ -82,7 +82,7 @@ def between(
 def pieces(t: Array, q: Array, v: Array, k: NDArray[np.intp], to: NDArray[np.intp]) -> Array:
     """Return the core's input for the interpolation from samples k (m,) to samples `to` (m,).
 
-    `to` may be the earlier sample, for extrapolation after the last one.
+    For extrapolation after the last sample, `to` is the sample before k.
     """
     return np.column_stack([q[k], v[k], q[to], v[to], t[k], t[to]])
 

@@ -40,7 +40,8 @@ from .interpolation import Chart, Motion, parted, pieces
 __all__ = ["Path", "path_through"]
 
 TOGETHER = 512  # number of times whose equations are solved at once
-# if cos(angle / 2) is below, the angle is half a revolution, whose direction follows from the sign of the quaternion, not from rounding
+# if cos(angle / 2) is below this value, the angle is half a revolution; the sign of the quaternion, instead of rounding, then determines its
+# direction
 HALF_TURN = 1e-9
 LAW_ERROR = 1e-10  # largest error of `Path.law` with loops, relative to the range of the coordinate
 
@@ -262,7 +263,7 @@ def _quintics(t: Array, values: Array) -> Law:
     """Return the time function with these values, rates and accelerations (n, 3) at times t (n,); it is linear before and after."""
     h = np.diff(t)
     (x0, r0, b0), (x1, r1, b1) = values[:-1].T, values[1:].T
-    # value, rate and acceleration at the end of each piece, minus those of the quadratic polynomial from its beginning
+    # value, rate and acceleration at the end of each piece, minus those of the quadratic polynomial that continues from its beginning
     x = x1 - x0 - h * (r0 + h * b0 / 2.0)
     r, b = (r1 - r0 - h * b0) * h, (b1 - b0) * h**2
     third, fourth, fifth = 10 * x - 4 * r + b / 2, -15 * x + 7 * r - b, 6 * x - 3 * r + b / 2
@@ -421,7 +422,7 @@ def _on_loops(
             f"at waypoint {freedoms.index(most)} the loops allow {most} independent motions, elsewhere {least}: the loops lose rank at "
             "this waypoint, where branches meet; omit it, or pass another waypoint nearby"
         )
-    # rotate each basis to be nearest to the previous basis, so that their blend is a basis, too
+    # rotate each basis so that it is nearest to the previous basis, because their blend must be a basis, too
     for k in range(1, len(bases)):
         U, cosines, V = np.linalg.svd(bases[k].T @ bases[k - 1])
         if cosines.min(initial=1.0) < 0.1:
@@ -500,7 +501,10 @@ class Guide:
 
     @cached_property
     def rows(self) -> Array:
-        """(n, k) flattened K at both ends of each piece, for the core; the last row is the last piece in reverse, for extrapolation."""
+        """(n, k) flattened K at both ends of each piece, as input of the core.
+
+        The last row contains the last piece in reverse, for extrapolation after it.
+        """
         K = self.K.reshape(len(self.K), -1)
         both = np.concatenate([np.column_stack([K[:-1], K[1:]]), [np.concatenate([K[-1], K[-2]])]])
         rows = np.zeros((len(both), 1 + 2 * self.mechanism.nv**2))

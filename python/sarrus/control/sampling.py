@@ -6,13 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from .._arrays import ArrayLike
 from ..dynamics.loop_operations import LoopFunctions
-from ..errors import ModelError, ShapeError
-from .coordinates import velocities
-from .element import Element, Run, array, constant, number
+from .element import Element, Run, entries, functions_and_elements
 
 __all__ = ["EffortTable", "Quantisation", "SampleAndHold"]
 
@@ -33,28 +29,6 @@ class Quantisation:
     position: Steps = 0.0
     velocity: Steps = 0.0
     effort: Steps = 0.0
-
-    def _values(self, mechanism: LoopFunctions) -> dict[str, list[float]]:
-        names = ("position", "velocity", "effort")
-        return {f"{name}_step": _steps(mechanism, name, getattr(self, name)) for name in names}
-
-
-def _steps(mechanism: LoopFunctions, quantity: str, periods: Any) -> list[float]:
-    """Return the steps of all coordinates or velocities, of tree joints, then of loop joints; empty if all steps are zero."""
-    label = f"{quantity} of Quantisation"
-    names = (*mechanism.joints, *mechanism.loop_joints)
-    places = {name: getattr(mechanism.joint(name), "_all_q" if quantity == "position" else "_all_v") for name in names}
-    steps = np.zeros(max((place.stop for place in places.values()), default=0))
-    for name, step in periods.items() if isinstance(periods, Mapping) else ((name, periods) for name in names):
-        joint, size = mechanism.joint(name), constant(label, step)
-        if size < 0.0:
-            raise ModelError(f"{label} must not be negative; got {step!r}")
-        if quantity == "position" and joint.type.quaternion:
-            if isinstance(periods, Mapping):
-                raise ModelError(f"{label} needs a joint without quaternion; '{name}' is {joint.type}")
-            continue
-        steps[places[name]] = size
-    return steps.tolist() if steps.any() else []
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,15 +66,11 @@ class SampleAndHold(Element):
     quantisation: Quantisation | float | None = None
 
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
-        """Return all fields except the controllers."""
-        period, delay = (constant(f"{name} of SampleAndHold", getattr(self, name)) for name in ("period", "delay"))
-        number("period of SampleAndHold", period, "positive")
-        if not 0.0 <= delay <= 1e4 * period:
-            raise ModelError(f"delay of SampleAndHold must be from 0 to 10000 periods of {period!r} s; got {delay!r} s")
-        steps = self.quantisation
-        if not isinstance(steps, Quantisation):
-            steps = Quantisation(position=0.0 if steps is None else steps)
-        return steps._values(mechanism)
+        """Return the controllers, which may be functions, and the steps of quantities."""
+        functions, controllers = functions_and_elements(self.law)
+        steps = vars(self.quantisation) if isinstance(self.quantisation, Quantisation) else self.quantisation
+        inner = entries(mechanism, controllers, run)
+        return {"controllers": inner, "calls": bool(functions), "quantisation": steps}
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,17 +106,6 @@ class EffortTable(Element):
         return "ZeroOrderHold" if self.hold else "EffortTable"
 
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
-        times, u = array("times of EffortTable", self.times), array("u of EffortTable", self.u)
-        if times.ndim != 1 or not len(times):
-            raise ShapeError(f"times of EffortTable must be (n,), the same in all runs; got {times.shape}")
-        if not (np.diff(times) > 0.0).all():
-            raise ModelError("times of EffortTable must increase")
         if isinstance(self.joints, str) or not (self.joints is None or isinstance(self.joints, Iterable)):
             raise TypeError(f"joints of EffortTable must be a sequence of names; got {self.joints!r}")
-        names = tuple(mechanism.actuated or mechanism.joints) if self.joints is None else tuple(self.joints)
-        motors = velocities(mechanism, names)
-        if u.ndim not in (2, 3) or u.shape[-2:] != (len(times), len(motors)):
-            raise ShapeError(
-                f"u of EffortTable must be (n, m) = ({len(times)}, {len(motors)}) for joints {', '.join(names)}, or (runs, n, m); got {u.shape}"
-            )
-        return {"times": times.tolist(), "motors": motors, "u": u.reshape(*u.shape[:-2], -1)}
+        return {"joints": None if self.joints is None else tuple(self.joints)}

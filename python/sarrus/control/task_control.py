@@ -87,7 +87,7 @@ class TaskSolution:
     forces : frame of a contact to its force along the contact's axes [N]: (3,) with the normal as z; (1,) without friction; for a surface (6,)
         [force; moment] [N, N m]
     errors : for each task, (rows,) target minus actual value [unit of the target]; for forces, target minus the model's force
-    missed : for each task, (rows,) weighted acceleration that is missing from the desired acceleration [rad/s2, m/s2]
+    missed : for each task, (rows,) weighted difference between desired and resulting acceleration [rad/s2, m/s2]
     active : names of the active limits
     conflicts : names of the violated limits
     damping : degree of damping of motions near a singular position, 0 for none to 1 (dimensionless)
@@ -277,8 +277,6 @@ class TaskControl(Element):
             "limited": self.limits is not None, "force_arm": force_arm, "levels": terms.depth, "parameters": len(terms.columns),
             "call_numbers": terms.call_size, "states": terms.states,
         }, [*names, *motion_names, *(name for contact in self.contacts for name in cone_names(contact))]  # fmt: skip
-
-    can_be_sampled = True
 
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
         if mechanism._base is not mechanism:

@@ -443,7 +443,10 @@ class SurfaceContact:
 
 
 def as_contact(contact: Any) -> PointContact | SurfaceContact:
-    """Return a contact of a controller; a contact element of a simulation is converted to a contact that is active while it touches."""
+    """Return a contact of a controller.
+
+    A contact element of a simulation is converted to such a contact, which is active while the element touches.
+    """
     if isinstance(contact, (PointContact, SurfaceContact)):
         return contact
     kind = contact._kind if isinstance(contact, Element) else ""

@@ -25,7 +25,7 @@ class Part:
 
 
 def renamed(value: Any, name: Callable[[str], str]) -> Any:
-    """Return parts of a description with every name changed; all texts are names, except in joint types, shapes and other objects."""
+    """Return elements of a description in which every name is changed. Every str is a name, except those in joint types, shapes and other objects."""
     if isinstance(value, str):
         return name(value)
     if isinstance(value, tuple):
@@ -38,7 +38,7 @@ def renamed(value: Any, name: Callable[[str], str]) -> Any:
 
 # ---- constraints -----------------------------------------------------------------------------------------------------
 
-# and their numbers, if a kind has nothing else
+# kind of constraint in the core -> names of its numbers; None if frames and numbers do not define the kind completely
 KINDS: dict[str, tuple[str, ...] | None] = _core.constraint_kinds()
 Point = tuple[float, float, float]
 
@@ -66,7 +66,7 @@ class ConstraintSpec(Part):
 
     @property
     def points(self) -> tuple[tuple[str, Point], ...]:
-        """(body, point) of the points of application, the child's point last."""
+        """(body, point) of each point of application of the constraint; the child's point is the last."""
         return ()
 
     @property
@@ -81,16 +81,18 @@ class ConstraintSpec(Part):
 
     @property
     def position_joints(self) -> tuple[str, ...]:
-        """Names of the joints whose coordinates it constrains, including full revolutions."""
+        """Names of the joints of which it constrains coordinates, including their number of full revolutions."""
         return ()
 
     @property
     def joints_related(self) -> tuple[str, ...]:
-        """Names of the joints whose coordinates or velocities it relates."""
+        """Names of the joints of which it relates coordinates or velocities."""
         return self.position_joints
 
     def with_locked(self, joint: str, q: Sequence[float]) -> ConstraintSpec | None:
-        """Return the constraint that remains if one of its joints is locked, or None; raise ModelError if it cannot be satisfied then.
+        """Return the constraint that remains if one of its joints is locked; None if none remains.
+
+        Raise ModelError if it cannot be satisfied.
 
         Parameters
         ----------
@@ -303,7 +305,7 @@ class _BetweenFrames:
 
 @dataclass(frozen=True)
 class TargetSpec(ConstraintSpec):
-    """Constraint to a target that each call provides.
+    """Constraint to a target, which is an argument of each call.
 
     The target is a position of a frame, a pose of a frame (`turned`), the coordinates of a loop joint, or the coordinate `index` of a tree joint. It
     occurs only in auxiliary mechanisms for loop closure.

@@ -27,7 +27,7 @@ MOST_POINTS = 4  # largest number of contact points of a pair
 COEFFICIENTS = {"friction": 1.0, "restitution": 0.0, "torsional_friction": 0.0, "rolling_friction": 0.0}
 MOMENTS = ("torsional_friction", "rolling_friction")
 RESTITUTION_LAWS = ("newton", "poisson")
-# sentences of warnings about shapes in files; and if a caller has added shapes
+# sentences of warnings about shapes in files; the second is used if a caller has added shapes
 NO_CONTACTS, SOME_CONTACTS = _core.contact_sentences
 OVERLAP = 1e-6  # overlap relative to the smaller shape, below which it is due to rounded input values
 
@@ -215,14 +215,14 @@ def scene(
 
 
 def shape_terms(shape: ContactShape, body: int, placement: Transform) -> tuple[Any, ...]:
-    """Return the core's input for a shape on a body: see to_shape in bindings/contact.cpp."""
+    """Return the core's input for a shape on a body; to_shape in bindings/shapes.cpp converts it."""
     none = {"radius": 0.0, "half": 0.0, "box": (0.0, 0.0, 0.0), "heights": None, "spacing": (0.0, 0.0)}
     place = placement @ Transform(translation=shape._middle)
     return shape._kind, *(none | shape._core_terms()).values(), body, place
 
 
 def check_apart(d: Description, frame: str, on: str, subject: str) -> None:
-    """Raise ModelError if a point and a plane are on the same body, so that they never touch."""
+    """Raise ModelError if a point and a plane are on the same body, because they can never touch."""
     body = {f.name: f.body for f in d.frames}
     if body.get(frame, frame) == body.get(on, on):
         raise ModelError(

@@ -82,7 +82,7 @@ def axis_frame(normal: ArrayLike) -> Array:
 
 
 def turns_into(x: Array, low: Array, high: Array, margin: Array | float) -> Array:
-    """Return the smallest shift of angles by full revolutions into their limits [rad]; 0 if no shift is possible."""
+    """Return the smallest shifts by full revolutions [rad] that move angles into their limits; 0 if there is no such shift."""
     if (x >= low - margin).all() and (x <= high + margin).all():
         return np.zeros(np.shape(x))
     up = np.where(x < low - margin, np.ceil((low - x - margin) / TURN), 0.0)
@@ -93,7 +93,7 @@ def turns_into(x: Array, low: Array, high: Array, margin: Array | float) -> Arra
 
 
 def middle(low: float, high: float) -> float:
-    """Return the middle value of an angle, from which full revolutions are counted: between two limits, or a quarter turn from a single limit."""
+    """Return the angle from which full revolutions are counted: the middle between two limits, or a quarter of a revolution from a single limit."""
     if np.isfinite([low, high]).all():
         return (low + high) / 2.0
     return low + np.pi / 2 if np.isfinite(low) else high - np.pi / 2 if np.isfinite(high) else 0.0
@@ -123,7 +123,7 @@ class JointType:
     whole_turns_return : True if a full revolution of an angle restores the pose, which is not so for a screw
     constant_subspace : True if the motion space is constant in the successor's axes
     holds_nothing : True for a cable, which does not constrain the relative motion of its bodies
-    axes, numbers : names of the fields that are axes, and names and units of the numerical fields
+    axes, numbers : names of the axes of the joint, and names and units of its other parameters
     free_components : free components of [angular; linear] in the successor's axes, z along its axis, as bits; None if components are coupled
 
     Damping, friction and springs act on tree joints and on loop joints. The poses of the bodies determine an angle of a loop joint only up to full

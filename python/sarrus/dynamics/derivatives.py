@@ -33,13 +33,13 @@ _multiplier_rates = _undeclared("multiplier_derivatives")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InverseDynamicsDerivatives(Brief):
-    """Derivatives of the generalised force for a motion of the tree: d tau = q dq + v dv + a da.
+    """Derivatives of the generalised force that a motion of the tree requires: d tau = q dq + v dv + a da.
 
     Attributes
     ----------
-    q : (..., nv, nv) with respect to a displacement dq (nv) in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``
-        [N m, N per rad, m]
-    v, a : (..., nv, nv) with respect to the velocity [N m, N per rad/s, m/s] and to the acceleration; `a` is the mass matrix [kg m2, kg m, kg]
+    q : (..., nv, nv) with respect to a displacement dq (nv) in the tangent space [N m, N per rad, m]. The displaced configuration is
+        ``robot.integrate(q, dq)``
+    v, a : (..., nv, nv) with respect to the velocity [N m, N per rad/s, m/s] and to the acceleration [kg m2, kg m, kg]; `a` is the mass matrix
     """
 
     q: Array
@@ -89,11 +89,11 @@ class ForwardDynamicsDerivatives(Brief):
 
     Attributes
     ----------
-    q : (..., nv, nv) with respect to a displacement dq (nv) in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``
-        [rad/s2, m/s2 per rad, m]
+    q : (..., nv, nv) with respect to a displacement dq (nv) in the tangent space [rad/s2, m/s2 per rad, m]. The displaced configuration is
+        ``robot.integrate(q, dq)``
     v, tau : (..., nv, nv) with respect to the velocity [1/s, ...] and to the generalised force [rad/s2, m/s2 per N m, N]; `tau` is symmetric
-    displacement : (..., nv, nv) displacements along which the columns of q are derivatives: unit displacements, or their projections onto the
-        position constraints in the metric of kinetic energy [rad, m per rad, m]
+    displacement : (..., nv, nv) displacements along which the columns of q are derivatives [rad, m per rad, m]: unit displacements, or their
+        projections onto the position constraints in the metric of kinetic energy
     change : (..., nv, nv) changes of the velocity along which the columns of v are derivatives: unit changes, or their projections onto all
         constraints [rad, m per rad, m]
     velocity : (..., nv, nv) change of the velocity with the displacement of each column of q [rad/s, m/s per rad, m]; zero without loops
@@ -164,8 +164,8 @@ def inverse_dynamics(
 ) -> Any:
     """Return the derivatives of :meth:`~sarrus.Mechanism.inverse_dynamics` of the tree, with all loops open, by motion and inertial parameters.
 
-    External wrenches are constant in the axes of their frames. The Coulomb friction torque is constant, which holds only for moving joints.
-    A ModelWarning is issued if a joint with friction is at rest.
+    External wrenches are constant in the axes of their frames. The Coulomb friction torque is treated as constant, which is correct only for moving
+    joints. A ModelWarning is issued if a joint with friction is at rest.
 
     Parameters
     ----------
@@ -213,14 +213,14 @@ def forward_dynamics(
 
     If a displacement violates the loops of an overconstrained mechanism, its constraint rows contradict one another, and no derivative exists
     in this direction. Therefore `along` selects the directions. External wrenches are constant in the axes of their frames, and tau is constant
-    in the coordinates of the tree. The Coulomb friction torque is constant, which holds only for moving joints. A ModelWarning is issued if a
-    joint with friction is at rest.
+    in the coordinates of the tree. The Coulomb friction torque is treated as constant, which is correct only for moving joints. A ModelWarning is
+    issued if a joint with friction is at rest.
 
     Parameters
     ----------
     q, v, tau : (..., nq), (..., nv), (..., nv) configuration, velocity and generalised force [rad, m; rad/s, m/s; N m, N]; q and v satisfy the loops
-    along : "tangent" for directions that the loops allow; "any" for all directions, even those that open the loops, as if the constraint rows
-        were independent. Then check `residual_q` and `residual_v` for columns that do not exist
+    along : "tangent" for directions that the loops allow; "any" for all directions, even those that open the loops, as if the constraint rows were
+        independent. With "any", `residual_q` and `residual_v` show which columns do not exist
     wrenches, check : as in :meth:`~sarrus.Mechanism.forward_dynamics`
     time : (...) time for prescribed motions [s]; it is constant
     threads, return_status : as in :class:`~sarrus.Mechanism`
@@ -362,7 +362,7 @@ def check_forward(robot: LoopFunctions, along: Along) -> float:
 
 
 def ask(function: Any, robot: LoopFunctions, *arguments: Any) -> tuple[Any, ...]:
-    """Return the core's result, with the status if return_status=True is in the options (a dict, the last argument)."""
+    """Call a function of the core; return its result, with the status if return_status=True is in the options (a dict, the last argument)."""
     answer = function(robot, *arguments[:-1], **arguments[-1])
     with_status = arguments[-1].get("return_status", False)
     return answer if with_status is not False and checked_truth("return_status", with_status) else (answer,)

@@ -42,7 +42,7 @@ def forward_by_dimensions(
 
 
 def places(robot: LoopFunctions) -> tuple[dict[str, slice], Array]:
-    """Return the slice of each name in the parameter vector, and the index of each of its entries in the core's parameter vector."""
+    """Return the slice of each name of :func:`dimensions` in the parameter vector, and the index of each entry in the core's parameter vector."""
     cached = vars(robot).get("_dimension_places")
     if cached is None:
         names: dict[str, slice] = {}

@@ -427,7 +427,7 @@ class LoopFunctions(StateFunctions):
     _loop_joint_velocities = _undeclared("loop_joint_velocities")
     _loop_joint_accelerations = _undeclared("loop_joint_accelerations")
     _loop_joint_jacobian = _undeclared("loop_joint_jacobian")
-    # wrenches of their friction, springs and armature, as `loop_wrenches`
+    # wrenches of the joints' friction, springs and armature, in the same form as `loop_wrenches`
     _loop_joint_wrenches = _undeclared("loop_joint_wrenches")
     _effort_wrenches = _undeclared("effort_wrenches")  # of forces along loop joints, as `loop_wrenches`
     _joint_loads = _undeclared("joint_loads")  # on the children of the bodies' joints and of the constraints
@@ -546,7 +546,8 @@ class LoopFunctions(StateFunctions):
         answer: Any = self._velocity_jump(q, v, restitution=restitution, time=time, **options)
         both, *status = answer if options.get("return_status") else (answer,)
         after, impulses = both[..., : self.nv], both[..., self.nv :]
-        # impulses change velocities as reactions change accelerations: bodies at rest, a = change, less the loads of gravity and springs
+        # impulses change velocities as reactions change accelerations. So use the function for reactions, with bodies at rest and a = change, and
+        # subtract the loads of gravity and springs
         rest, change = np.zeros(self.nv), after - np.asarray(v, dtype=float)
         shared = least_reactions(self, q, rest, change, impulses, time=time)
         shared = shared - least_reactions(self, q, rest, rest, np.zeros(self.nc), time=time)
@@ -647,7 +648,7 @@ def explain(
 
 
 def status_of_motion(mechanism: LoopFunctions, arguments: dict[str, Any]) -> int:
-    """Return the status of forward dynamics at the same state."""
+    """Return the status that forward dynamics has at this state."""
     state: Any = {name: arguments.get(name) for name in ("wrenches", "time", "pfaffian_values")}
     motion = (arguments[name] for name in ("q", "v", "tau"))
     return int(mechanism.forward_dynamics(*motion, check=False, return_status=True, **state)[1])
@@ -706,7 +707,7 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
 
 
 def raise_undecided(mechanism: LoopFunctions, operation: str, arguments: dict[str, Any]) -> NoReturn:
-    """Raise StateError for a motion that moves no mass, or for nearly dependent constraint rows."""
+    """Raise StateError for undetermined accelerations: because a motion moves no mass, or because constraint rows are nearly dependent."""
     q, time = arguments["q"], arguments.get("time")
     J, M = mechanism.constraint_jacobian(q, time=time), mechanism.mass_matrix(q)
     size = np.linalg.norm(J, axis=0)

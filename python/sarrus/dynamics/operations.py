@@ -193,7 +193,7 @@ class StateFunctions(_core.Mechanism):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences about entries of the file or description that have no effect, and about doubtful values."""
+        """Warnings about entries of the file or description that have no effect, and about doubtful values."""
         return self._warnings
 
     @cached_property
@@ -409,7 +409,7 @@ class StateFunctions(_core.Mechanism):
     def configuration(self, name: str) -> Array:
         """Return the named configuration (nq,), such as a keyframe of a file [rad, m, quaternions (x, y, z, w)].
 
-        Joints that it omits have neutral coordinates. The loops may be open. The names are in ``description.configurations``.
+        Joints that the named configuration omits have neutral coordinates. The loops may be open. The names are in ``description.configurations``.
 
         Parameters
         ----------
@@ -841,7 +841,9 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def potential_energy(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """Return the potential energy (...) of gravity and springs [J]; a float for one state. It is zero for a mass at the world's origin.
+        """Return the potential energy (...) of gravity and springs [J]; a float for one state.
+
+        It is zero if all mass is at the world's origin and all springs are relaxed.
 
         Parameters
         ----------

@@ -99,7 +99,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 def keywords_behind(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the keywords that ``**options: Unpack[...]`` of a function accepts, with their defaults."""
+    """Return the keywords that a function accepts through ``**options: Unpack[...]``, with their defaults."""
     annotation = str(function.__annotations__.get("options", ""))
     if not annotation:
         return {}

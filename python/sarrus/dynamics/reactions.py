@@ -24,7 +24,7 @@ def least_reactions(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, multipliers: Array, along: Array | None = None, *,
     wrenches: Wrenches | None = None, time: ArrayLike | None = None, least_pivot: Array | None = None, compliance: Array | None = None,
 ) -> Array:  # fmt: skip
-    """Return the multipliers (..., nc) for which the reactions of all joints and constraints have least norm; J^T lambda is unchanged."""
+    """Return the multipliers (..., nc) for which the reactions of all joints and constraints have least norm, with the same J^T lambda."""
     state: Any = {"wrenches": wrenches, "time": time, "least_pivot": least_pivot, "compliance": compliance}
     return shared_reactions(robot, q, v, a, multipliers, along, **state)[0]
 
@@ -58,15 +58,16 @@ def shared_reactions(
 def determined(least_pivot: Array) -> bool:
     """Return True if a rigid-body model determines all reactions in all states.
 
-    This is so if the smallest pivots (...) of the constraint rows in the factorisation for accelerations are not zero. States without a solution,
-    which are NaN, are ignored.
+    The criterion is that the smallest pivots (...) of the constraint rows in the factorisation for accelerations are not zero. States without a
+    solution, which are NaN, are ignored.
     """
     return not (least_pivot <= tolerances.independent).any()
 
 
 def compliance_roots(robot: LoopFunctions, compliance: Mapping[str, ArrayLike]) -> Array:
-    """Return the flattened 6 x 6 roots R (36 loads,), R^T R = C, of the compliance of each body's joint and of each constraint; zero if it is
-    rigid.
+    """Return the flattened 6 x 6 roots R (36 loads,), R^T R = C, of the compliance C of each body's joint, then of each constraint.
+
+    R is zero if the joint or constraint is rigid.
     """
     check_mapping("compliance", compliance, "names of joints to 6 numbers or 6 x 6", 0)
     places = dict(robot._load_places)
@@ -130,7 +131,7 @@ def carried_by_tree(robot: StateFunctions, q: ArrayLike, wrenches: Array) -> dic
 
 
 def in_world(pose: Array, wrench: Array) -> Array:
-    """Transform a wrench from a frame, at its origin, to the world's axes, about the world's origin."""
+    """Transform a wrench from the axes and origin of a frame to the axes and origin of the world."""
     moment, force = (
         np.einsum("...ij,...j->...i", pose[..., :3, :3], part) for part in (wrench[..., :3], wrench[..., 3:])
     )
@@ -151,9 +152,10 @@ def joint_bases(
 ) -> tuple[Array, Array, Array, Array]:
     """Return the motion space of a joint, its complement, and their dual bases (van der Merwe 2.10-2.15).
 
-    The result is phi (..., 6, nv), phi_c (..., 6, 6 - nv), and psi and psi_c of the same shapes, in the joint's frame on the body that the joint
-    carries. They satisfy phi^T psi = 1, phi_c^T psi_c = 1, phi^T psi_c = 0 and phi_c^T psi = 0. phi_c is orthonormal. If the axes of a gimbal or
-    universal joint are parallel, phi loses rank. Then psi is the pseudo-inverse of phi, and phi_c still has 6 - nv directions perpendicular to phi.
+    The result is phi (..., 6, nv), phi_c (..., 6, 6 - nv), and psi and psi_c of the same shapes, in the joint's frame on its successor, the body
+    farther from the ground. They satisfy phi^T psi = 1, phi_c^T psi_c = 1, phi^T psi_c = 0 and phi_c^T psi = 0. phi_c is orthonormal. If the axes of
+    a gimbal or universal joint are parallel, phi loses rank. Then psi is the pseudo-inverse of phi, and phi_c still has 6 - nv directions
+    perpendicular to phi.
 
     Parameters
     ----------
@@ -186,7 +188,7 @@ def joint_bases(
 
 
 def orthonormal_basis(projector: Array, count: int) -> Array:
-    """Return an orthonormal basis (..., 6, count) of a projector's range, which contains the unit vectors of the axes if these are in the range."""
+    """Return an orthonormal basis (..., 6, count) of a projector's range. Unit vectors of the axes that are in the range are basis vectors."""
     basis = np.zeros((*projector.shape[:-1], count))
     left = projector.copy()
     for k in range(count):

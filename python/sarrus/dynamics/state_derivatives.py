@@ -27,8 +27,8 @@ class StateDerivatives(Brief):
 
     Attributes
     ----------
-    q : (..., n, nv), or (..., nv) for a scalar function, with respect to a displacement dq (nv) in the tangent space, where the displaced
-        configuration is ``robot.integrate(q, dq)`` [unit of f per rad, m]
+    q : (..., n, nv), or (..., nv) for a scalar function, with respect to a displacement dq (nv) in the tangent space [unit of f per rad, m]. The displaced
+        configuration is ``robot.integrate(q, dq)``
     v : (..., n, nv) or (..., nv), with respect to the velocity [unit of f per rad/s, m/s]
     """
 

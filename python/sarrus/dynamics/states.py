@@ -28,8 +28,8 @@ SHARED = {"out", "threads", "return_status"}
 def of_states(function: F) -> F:
     """Add the options `threads`, `return_status` and, if the function's options contain it, `out` to a function of arrays (..., n).
 
-    NumPy evaluates all states at once; therefore `threads` has no effect. With return_status=True the function is evaluated for the valid states
-    only. If this raises an error, it is evaluated for each state separately.
+    NumPy evaluates all states at once; therefore `threads` has no effect. With return_status=True, the function is evaluated for the valid states
+    only; if it raises an error, it is evaluated for each of them separately.
     """
     shown = inspect.signature(shows_options(function)).parameters
     declared = inspect.signature(function, follow_wrapped=False).parameters.values()

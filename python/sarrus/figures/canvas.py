@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 SIZE = (6.4, 4.0)  # size of a figure [in], which fits a phone's screen or a column in print
 FONT = 11.0  # font size [pt]
-# up to FEW lines differ by dashes only. More lines differ by colours that colour-blind readers distinguish (Okabe and Ito), and then also by dashes
+# up to FEW lines differ by dashes only. If there are more, they differ by colours that colour-blind readers distinguish (Okabe and Ito), and then
+# also by dashes
 FEW = 5
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "black")
 DASHES: tuple[Any, ...] = (
@@ -283,7 +284,7 @@ NO_POINTS, NO_ARROWS = np.empty((1, 0, 3)), np.empty((1, 0, 2, 3))
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """Lines and points that represent a mechanism in f configurations.
+    """Lines and points with which a mechanism is drawn in f configurations.
 
     Attributes
     ----------
@@ -503,6 +504,18 @@ def _quiver(ax: Axes, arrows: Array) -> Any:
         *arrows[:, 0].T, *(arrows[:, 1] - arrows[:, 0]).T, color=COLOURS[1], angles="xy", scale_units="xy", scale=1.0,
         width=0.006, zorder=3,
     )  # fmt: skip
+
+
+def moment_arc(ax: Axes, view: Array, at: Array, moment: Array, radius: float) -> None:
+    """Draw a moment (3,) [N m] as an arc around `at` (3,) [m], in the plane normal to it, with an arrowhead in its right-handed direction."""
+    axis = moment / np.linalg.norm(moment)
+    first = np.cross(axis, np.eye(3)[np.abs(axis).argmin()])
+    first /= np.linalg.norm(first)
+    angle = np.linspace(0.0, np.radians(300.0), 61)[:, None]
+    arc = (at + radius * (np.cos(angle) * first + np.sin(angle) * np.cross(axis, first))) @ view.T
+    look: dict[str, Any] = {"arrowstyle": "-|>", "color": COLOURS[1], "shrinkA": 0, "shrinkB": 0, "mutation_scale": 14}
+    ax.plot(*arc[:-4].T, color=COLOURS[1], linewidth=1.4, zorder=3)
+    ax.annotate("", arc[-1], arc[-5], arrowprops=look, zorder=3)
 
 
 def _decimals(t: Array) -> int:

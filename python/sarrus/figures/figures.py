@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.animation import FuncAnimation
     from matplotlib.axes import Axes
 
-    from ..simulation.runs import Sweep
+    from ..simulation.sweep import Sweep
     from ..simulation.trajectory import Trajectory
 
 
@@ -200,9 +200,9 @@ def film(
 
 
 def drawn(robot: Mechanism, q: Array, trace: Sequence[str], *forces: Any) -> canvas.Shown:
-    """Return configurations q (f, nq) of a mechanism as lines and points.
+    """Return the lines and points with which a mechanism is drawn in configurations q (f, nq).
 
-    `forces` has arrows, their names, and the force that an arrow of one metre represents [N/m], if there are any.
+    `forces`, if not None, contains arrows, their names, and the force that an arrow of one metre represents [N/m].
     """
     skeleton = Skeleton(robot)
 
@@ -348,6 +348,7 @@ def _wrenches(run: Trajectory) -> dict[str, Array]:
 
 
 GHOSTS = 24  # largest number of translucent configurations in a picture
+MOMENT = 0.08  # radius of the arc of a moment, as a fraction of the mechanism's size
 STEPS = 60  # number of pictures from a joint's coordinate to each end of its range
 IN_PLANE = 1e-6  # largest velocity normal to the plane of a planar motion, relative to the largest velocity
 
@@ -391,7 +392,10 @@ def plot(
         canvas.Drawing(ax, shown, view, 0.2).show(int(k))
     canvas.Drawing(ax, shown, view).show(last)
     named = Skeleton(robot).joint_points(configurations[-1]) if labels or panels > 1 else {}
-    for text, at in [*moments, *_together(named)]:
+    for text, at, moment in moments:
+        canvas.moment_arc(ax, view, at, moment, MOMENT * Skeleton(robot).size)
+        _label(ax, text, view @ at)
+    for text, at in _together(named):
         _label(ax, text, view @ at)
     ax.set_title(f" {canvas.literal(robot.name)}", fontsize=canvas.FONT, loc="left")
     return ax
@@ -413,7 +417,7 @@ def _together(points: Mapping[str, Array]) -> list[tuple[str, Array]]:
 
 
 def _loads(robot: Mechanism, q: Array, wrenches: Mapping[str, ArrayLike] | None) -> tuple[tuple[Any, ...], list[Any]]:
-    """Return the arrows of forces with names and scale, if there are forces, and the moments as texts with their positions."""
+    """Return the arrows of forces with names and scale, if there are forces; and texts, positions and vectors of moments, in the world."""
     check_mapping("wrenches", wrenches, "frames to (6,) or (n, 6)", 0, optional=True)
     forces, moments = np.zeros((len(q), len(wrenches or ()), 2, 3)), []
     for n, (frame, wrench) in enumerate((wrenches or {}).items()):
@@ -423,7 +427,8 @@ def _loads(robot: Mechanism, q: Array, wrenches: Mapping[str, ArrayLike] | None)
         load = np.broadcast_to(load, (len(q), 6))
         forces[:, n, 0], forces[:, n, 1] = force_at(poses, load)
         if load[-1, :3].any():
-            moments.append((f"{frame} {np.linalg.norm(load[-1, :3]):.3g} N m", poses[-1, :3, 3]))
+            moment = poses[-1, :3, :3] @ load[-1, :3]
+            moments.append((f"{frame} {np.linalg.norm(moment):.3g} N m", poses[-1, :3, 3], moment))
     arrows, scale = scaled_arrows(forces, Skeleton(robot).size)
     return ((arrows, tuple(wrenches), scale) if wrenches else ()), moments
 
@@ -546,7 +551,7 @@ def trajectory_html(run: Trajectory) -> str:
 def picture(robot: Mechanism, q: Array) -> str:
     """Return inline SVG of configurations q (k, nq).
 
-    The last one has the colour of text, all others are grey. Returns "" if the mechanism has no bars, or too many.
+    The last configuration has the colour of text; all others are grey. Returns "" if the mechanism has no bars, or too many.
     """
     skeleton = Skeleton(robot)
     if not skeleton.bars or len(skeleton.bars) * len(q) > MOST_BARS:

@@ -43,13 +43,13 @@ PALETTE: tuple[tuple[int, int, int], ...] = (
 class Bar:
     """Straight line between two points of bodies.
 
-    The owner is the body that the bar represents, or the constraint if the bar is a massless rod.
+    The owner is the body to which the bar belongs, or the constraint if the bar is a massless rod.
 
     Attributes
     ----------
     owner : body or constraint
     first, second : (body, position (3,) in the body's frame [m]) of each end
-    slides : True if the bar connects two bodies and stretches
+    slides : True if the bar connects two bodies, so that its length changes
     """
 
     owner: str

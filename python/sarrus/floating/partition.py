@@ -118,8 +118,8 @@ class FreeFloatingForm(Brief):
     def coupling_factor(self, end_point: str) -> Array:
         """Return -H_b^-1 H_bm J*^+ (..., 6, 6), the base's velocity per velocity of the end point at zero momentum.
 
-        Its singular values measure the disturbance of the base by a motion of the end point along the singular vectors (Xu 1993, dynamic coupling
-        factor).
+        Each singular value is the disturbance of the base by a unit motion of the end point along the corresponding singular vector (Xu 1993, dynamic
+        coupling factor).
 
         Parameters
         ----------

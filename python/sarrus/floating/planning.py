@@ -40,7 +40,7 @@ UNREACHED = 1e-6
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReactionNullSpace(Brief):
-    """Joint velocities with the base at rest.
+    """Joint velocities that leave the base at rest.
 
     Attributes
     ----------
@@ -298,7 +298,9 @@ def path(
     robot: LoopFunctions, q: ArrayLike, way_points: Mapping[str, ArrayLike], times: ArrayLike, *, still: str = "",
     momentum: ArrayLike | None = None, step: float = 0.01, tolerance: float = 1e-6,
 ) -> FreeFloatingMotion:  # fmt: skip
-    """Plan a motion that moves frames through waypoints on a floating base; reactionless with ``still="rx ry rz"``.
+    """Plan a motion of a mechanism with floating base, in which frames pass through waypoints.
+
+    With ``still="rx ry rz"`` the motion does not rotate the base.
 
     Frames move from each waypoint to the next along a straight line (and rotate about a fixed axis), from rest to rest. Joint velocities are computed
     by :func:`~sarrus.floating.resolved_rate`.

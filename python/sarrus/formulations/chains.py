@@ -167,7 +167,7 @@ def _decomposed(robot: LoopFunctions, member: str, paths: list[list[JointSpec]])
             raise ModelError(
                 f"the reference-member algorithm does not support armature of a loop joint, such as '{j.name}': use forward_dynamics()"
             )
-    # forces along an end joint with coordinates are computed without the pieces
+    # forces along an end joint with coordinates are computed here, because the pieces do not contain its coordinates
     specs = [_without_terms(j) if j.name in tips and j.name not in closing else j for j in d.joints]
     joints = [replace(j, actuated=False, tree=j.name not in cut, loop=j.name in cut) for j in specs]
     for body, name in afloat.items():
@@ -244,7 +244,7 @@ NOTHING = 1e-14  # relative magnitude below which a positive number may be round
 
 @dataclass(eq=False)
 class ChainAnswer:
-    """Quantities of one chain: the symbols of :class:`ReferenceMemberSolution`, and intermediate results.
+    """Quantities of one chain: those of :class:`ReferenceMemberSolution`, with its symbols, and intermediate results.
 
     Attributes
     ----------
@@ -252,7 +252,7 @@ class ChainAnswer:
     jacobian : (..., 6, m) Jacobian of the tip frame for these velocities; J = jacobian N
     firm : (..., n_c, n_c) orthogonal projector on the immovable directions of the tip: 1 - M M^-1
     psi, rate : (..., 6, k), (..., k) for an end joint with coordinates: qdd = psi^T (relative acceleration) + rate
-    end_force : (..., 6) given force along an end joint with coordinates, phi_k h_k of 6.18 [N m, N]
+    end_force : (..., 6) prescribed force along an end joint with coordinates, phi_k h_k of 6.18 [N m, N]
     """
 
     H: Array
@@ -369,7 +369,7 @@ def _solutions(rows: Array, gamma: Array) -> tuple[Array, Array]:
 
 
 def inverse_root(A: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Return L^-1 of A = L L^T, and a mask (...) of matrices A that are not positive definite; these are replaced by the identity."""
+    """Return L^-1 of A = L L^T, and a mask (...) that is True if A is not positive definite; such an A is replaced by the identity."""
     n = A.shape[-1]
     size = np.sqrt(np.maximum(np.diagonal(A, axis1=-2, axis2=-1), 0.0))
     size = np.where(size > 0.0, size, 1.0)
@@ -384,7 +384,7 @@ def _inverse(A: NDArray[Any]) -> Array:
 
 
 def inverse_where(x: Array, where: NDArray[np.bool_]) -> Array:
-    """Return 1/x if `where`, else 0."""
+    """Return 1/x for entries at which the mask `where` is True, else 0."""
     return np.where(where, 1.0, 0.0) / np.where(where, x, 1.0)
 
 
@@ -401,14 +401,14 @@ class States:
     Attributes
     ----------
     status : (...) int8, as in :class:`ReferenceMemberSolution`
-    explain : True if a state without a result raises an error, which is so for a single state without `return_status`
+    explain : True if a state without a result raises an error: for a single state, if return_status is False
     q, v, tau, time : states of the mechanism, and their times
     x, u, drive : (..., nq), (..., nv), (..., nv) configuration, velocity and joint forces of the pieces
     M, bias : (..., nv, nv), (..., nv) mass matrix and bias forces of the pieces, M a + bias = force
     rows, gamma : (..., nc, nv), (..., nc) constraints between the pieces, rows a = gamma
     passive : (..., nv) forces of springs and friction along the mechanism's joints
     place, r : pose (..., 4, 4) of the member, and the slice of its velocity in the velocities of the pieces
-    turning : (..., 6) classical acceleration of the member minus the rate of its velocity components in its own frame
+    turning : (..., 6) classical acceleration of the member, minus the time derivative of the components of its velocity in its own frame
     """
 
     status: NDArray[np.int8]
@@ -435,7 +435,7 @@ class States:
         return self.status.shape
 
     def no_answer(self, where: NDArray[np.bool_], why: str) -> None:
-        """Set the status of these states to 2, or raise StateError with the reason if a single state requires it."""
+        """Set the status of these states to 2; or raise StateError with the reason if `explain` is True."""
         if self.explain and where.any():
             raise StateError(f"reference_member has no answer: {why}")
         self.status[where & (self.status == Status.FINE)] = Status.NO_ANSWER

@@ -21,7 +21,7 @@ def sliding_contact(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, tau: ArrayLike, joint: str, ratio: ArrayLike, *, wrenches: Wrenches | None = None,
     time: ArrayLike | None = None, **options: Unpack[BatchOptions],
 ) -> tuple[Array, Array, Array]:  # fmt: skip
-    """Compute forward dynamics with friction in a loop joint that is proportional to its constraint force (Class II contact).
+    """Compute forward dynamics with friction in a loop joint, where the friction is proportional to the joint's constraint force (Class II contact).
 
     The effort along the joint is h = ratio h_c, with the joint's multipliers h_c. For Coulomb friction of a tip that slides on a surface, the ratio
     for the normal force is -mu in the direction of sliding, and +mu in the opposite direction: the caller selects the sign. h_c depends linearly on

@@ -39,7 +39,7 @@ class PoeFactors(Brief):
     S : (..., 6N, nv) motion subspaces of the joints (xi in Li and Wu) [rad, m per rad, m]
     S_dot : (..., 6N, nv) time derivative of S [rad, m per rad, m; per s]; zero except for gimbals, universal joints and reversed joints
     Gamma : (..., 6N, 6N) maps motions of each body's parent to the body; nilpotent [dimensionless, m]
-    G : (..., 6N, 6N) (1 - Gamma)^-1, maps motions of each body to all bodies that it carries [dimensionless, m]
+    G : (..., 6N, 6N) (1 - Gamma)^-1, maps motions of each body to all bodies beyond it in the tree [dimensionless, m]
     P_0 : (..., 6N, 6) maps motions of the ground to its children [dimensionless, m]
     P_t : (..., 6, 6N) maps motions of the last body to the end frame [dimensionless, m]
     M : (..., 6N, 6N) inertias of the bodies, block-diagonal [kg m2, kg m, kg]
@@ -72,7 +72,7 @@ class PoeFactors(Brief):
 
     @property
     def J_t(self) -> Array:
-        """P_t G S (..., 6, nv): Jacobian of the end; a force F of the end on its environment requires J_t^T F of the joints."""
+        """P_t G S (..., 6, nv): Jacobian of the end frame. If the end applies the force F to its environment, the joints must supply J_t^T F."""
         return np.asarray(self.P_t @ self.J)
 
     @property
@@ -99,8 +99,8 @@ class PoeFactors(Brief):
 def joint_screws(robot: LoopFunctions, q: ArrayLike | None = None, **options: Unpack[StateOptions]) -> Array:
     """Return the screws (..., nv, 6) of the tree joints, [angular; linear] in world axes, of the point at the world's origin.
 
-    A screw is the velocity of all bodies that the joint carries, for a unit velocity of the joint. The screws are in the order of v. With the screws
-    of the zero configuration, the pose of a frame is a product of exponentials over the joints from the ground to the frame
+    A screw is the velocity, for a unit velocity of the joint, of all bodies beyond it (farther from the ground). The screws are in the order of v.
+    With the screws of the zero configuration, the pose of a frame is a product of exponentials over the joints from the ground to the frame
     (:func:`sarrus.spatial.product_of_exponentials`).
 
     Parameters

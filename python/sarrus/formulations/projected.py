@@ -178,7 +178,7 @@ def operational_inertia(
         raise ModelError(f"components must be one or more of {' '.join(PARAMETERS)}; got {components!r}")
     closed = operational_inertia_inverse(robot, q, frame, expressed_in=expressed_in, time=time)
     common_axes({"the result": closed.shape})
-    # the mobility is compared with the mobility with open loops, because with closed loops all of it may be rounding
+    # the reference is the mobility with open loops, because the mobility with closed loops may consist of rounding errors only
     open_ = robot._tree_operational_inertia_inverse(q, frame, expressed_in=expressed_in, return_status=True)[0]
     mobility = np.sqrt(np.diagonal(np.where(np.isnan(open_), np.abs(closed), open_), axis1=-2, axis2=-1))[..., rows]
     # invalid states remain NaN, and have no effect on other states
@@ -301,8 +301,8 @@ def projected_dynamics(
 
     References
     ----------
-    Li and Wu 2011, 4.6, the dynamics in T*Q and in its complement. Multipliers have the sign of M a + h = tau + J^T multipliers, as the
-    slides from 61 on. The slides omit an inverse in the equation of P_omega.
+    Li and Wu 2011, 4.6, the dynamics in T*Q and in its complement. The sign of multipliers is that of M a + h = tau + J^T multipliers, as in the
+    slides from number 61 on. The slides omit an inverse in the equation of P_omega.
 
     Examples
     --------

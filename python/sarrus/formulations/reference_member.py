@@ -269,7 +269,7 @@ def _meet(cut: Decomposition, s: States, chains: list[ChainAnswer]) -> _Met:
     s.no_answer(weightless, f"the chains let body '{cut.member}' move in a direction without inertia; {INSTEAD}")
     response = motion_space @ transposed(half) @ half @ motion_space
 
-    # 6.30 and 6.22. Nearly singular chains are so stiff that digits are lost: the first pass is the algorithm, the others refine
+    # 6.30 and 6.22. Nearly singular chains are so stiff that digits are lost: the first pass is the algorithm of the thesis, further passes refine
     # its residual
     a_r, h_c = np.zeros((*s.lead, 6)), np.zeros(S.shape)
     end_forces = sum((applied(transposed(k.X), k.end_force) for k in chains), np.zeros(6))

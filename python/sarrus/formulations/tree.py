@@ -129,12 +129,12 @@ def reactions(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, multipliers: ArrayLike | None = None, time: ArrayLike | None = None,
     **options: Unpack[ReactionOptions],
 ) -> dict[str, Array]:  # fmt: skip
-    """Compute the wrench that every tree joint, including fixed joints, exerts on the body that it carries (the body farther from the ground).
+    """Compute the wrench that every tree joint, including fixed joints, exerts on its successor (the body farther from the ground).
 
     The result maps joint names to (..., 6) [moment; force] in the joint's frame on this body, at its origin: van der Merwe's f (4.23, 4.30) [N m, N].
     Its component along the motion space is the sum of motor, friction, spring and armature forces. Its component in the constraint space is returned
-    by :func:`~sarrus.formulations.constraint_forces`. Alternatively, :meth:`~sarrus.Mechanism.joint_wrenches` includes loop joints, has all wrenches
-    on the child, and returns efforts separately.
+    by :func:`~sarrus.formulations.constraint_forces`. In contrast, :meth:`~sarrus.Mechanism.joint_wrenches` includes loop joints, returns wrenches on
+    the child of each joint, and returns efforts separately.
 
     Parameters
     ----------

@@ -204,7 +204,7 @@ class Recorder:
         return np.array(rows, dtype=object).reshape(np.size(results), np.size(inputs))
 
     def apart(self, numbers: Numbers) -> Numbers:
-        """Return equal numbers that are independent expressions, through which derivatives do not propagate.
+        """Return copies of symbolic numbers, which derivatives treat as independent variables.
 
         Parameters
         ----------
@@ -388,7 +388,8 @@ class Recorder:
 # ---- task control ----------------------------------------------------------------------------------------------------
 
 RATES = ("", "_velocity", "_acceleration")  # suffixes of the names of a target's three inputs
-# kind of task -> number of its inputs, if it is not three; the target of a MultiplierTask, for example, has only a value
+# kind of task -> number of its inputs, if this is not three (value, rate, acceleration); the target of a MultiplierTask, for example, has only a
+# value
 ORDERS = {"MomentumTask": 2, "MultiplierTask": 1}
 
 
@@ -516,7 +517,7 @@ SMALL = 1e-3
 
 
 def eliminated(recorder: Recorder, A: Numbers, b: Numbers) -> Numbers:
-    """Solve A x = b for A (m, n) with rank n in the samples, and b (m, ...) in the span of its columns. Dependent rows are left out."""
+    """Solve A x = b, where A (m, n) has rank n in the samples, and b (m, ...) is in the span of its columns. Dependent rows of A are omitted."""
     x, N = solutions(recorder, A, b)
     if N.shape[1]:
         raise ModelError("these joints do not determine the configuration: name more joints")
@@ -526,7 +527,7 @@ def eliminated(recorder: Recorder, A: Numbers, b: Numbers) -> Numbers:
 def solutions(recorder: Recorder, A: Numbers, b: Numbers) -> tuple[Numbers, Numbers]:
     """Return x and N such that x + N y, for any y, are the solutions of A x = b. A may have any rank; y are the undetermined entries of x.
 
-    The rank is the one of most samples, because a sample, for instance the home, may be a singular position.
+    The rank is the rank that most samples have, because a single sample, such as the home configuration, may be singular.
     """
     (m, n), shape = A.shape, b.shape[1:]
     A, b = A.copy(), b.reshape(m, math.prod(shape)).copy()
@@ -580,8 +581,9 @@ NEARER = 0.1  # spread about the user's configurations, which span the workspace
 
 
 def sample_configurations(robot: Mechanism, time: Array, rng: np.random.Generator, about: Array | None = None) -> Array:
-    """Return a configuration with closed loops for each time: the home or the first row of `about`, and configurations near home or near the rows of
-    `about`.
+    """Return a configuration with closed loops for each time.
+
+    The first is the home, or the first row of `about`; the others are near the home, or near the rows of `about`.
 
     Configurations are not drawn from the whole space, because decisions there, such as the choice of pivots, may be invalid in the workspace.
     """

@@ -44,7 +44,7 @@ STEP = 1e-3  # largest step of an FMU [s]
 class Recorded:
     """Recorded function.
 
-    `source` is the function's name, or a Python function of a Recorder; `written` writes further functions of the same recording.
+    `source` is the function's name, or a Python function of a Recorder. `written` is a function that writes further functions of the same recording.
     """
 
     name: str

@@ -320,7 +320,7 @@ def _safe(text: str) -> str:
 # ---- functions by name -----------------------------------------------------------------------------------------------
 
 Function = Callable[[Recorder], Mapping[str, Numbers]]
-# operations of the core that have other arguments besides a state, so that only a Recorder can call them
+# operations of the core with arguments other than a state; they can be recorded only by a Recorder
 COMPOSED_ONLY = ("integrate", "coordinate_rate")
 
 
@@ -480,7 +480,7 @@ NAMED: dict[str, Callable[[Recorder, str], Mapping[str, Numbers]]] = {
 
 
 def by_name(text: str) -> Function:
-    """Return the function for a text NAME or NAME:OPERAND; the operand is a frame or a list of joints."""
+    """Return the function that the text NAME or NAME:OPERAND denotes; OPERAND is a frame or a list of joints."""
     name, _, operand = text.partition(":")
     if name not in NAMED:
         raise_no_such_name("function", name, NAMED)

@@ -37,7 +37,7 @@ STRETCHES = (
 )
 BLUNT = 1e-5  # lower bound of the relative noise of efforts in the search for physically consistent bodies
 SHARPEST = 1e-8  # smallest relative noise of efforts that sums of squares resolve
-# lower bound of a motor's noise relative to the largest, so that the exact zeros of a passive joint do not dominate the fit
+# lower bound of a motor's noise, relative to the largest noise of all motors, so that the exact zeros of a passive joint do not dominate the fit
 TRUSTED = 1e-4
 STILL = 1e-7  # below this relative norm of its column, a parameter is not excited by the data
 UNEXCITED = (
@@ -91,7 +91,7 @@ class Identification(Brief):
 
     @cached_property
     def robot(self) -> Mechanism:
-        """Mechanism with the identified parameters, without offsets, which are properties of the measurement."""
+        """Mechanism with the identified parameters. Offsets are not included, because they are properties of the measurement."""
         model, inertias, terms = self._model, dict[str, Inertia](), dict[str, dict[str, Array]]()
         for body, x in zip(model.bodies, self.parameters[: 10 * len(model.bodies)].reshape(-1, 10), strict=True):
             inertias[body] = Inertia.from_parameters(x)

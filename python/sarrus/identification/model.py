@@ -156,8 +156,8 @@ class Samples(Brief):
         readings = [_readings(argument, x, t) for argument, x in (("joints", joints), ("efforts", efforts))]
         smooth, rate, acceleration = _kernels(step, cutoff, half)
         inside = slice(half, len(t) - half)
-        # the signs of velocities are filtered in turn, which requires velocities at the ends of the record: the readings are mirrored at their last
-        # value
+        # the signs of velocities are filtered, too. This requires velocities at the ends of the record; therefore the readings are mirrored at their
+        # last value
         mirrored = {name: np.pad(y, half, mode="reflect", reflect_type="odd") for name, y in readings[0].items()}
         positions, rates, accelerations = (
             {name: np.convolve(y, kernel, "valid") for name, y in mirrored.items()}
@@ -228,7 +228,10 @@ def pseudo_inertias(parameters: Array) -> Array:
 
 
 def with_volume(parameters: Array) -> Array:
-    """Return parameters (n, 10) with positive definite pseudo-inertias; thin rods and points are replaced by bodies with a small volume."""
+    """Return parameters (n, 10) with positive definite pseudo-inertias.
+
+    Thin rods and points are replaced by bodies with a small volume.
+    """
     x = parameters.copy()
     P = pseudo_inertias(x)
     size = np.trace(P[:, :3, :3] - P[:, :3, 3:] * P[:, 3:, :3] / P[:, 3:, 3:], axis1=1, axis2=2)
@@ -246,7 +249,7 @@ def consistent_parameters(
 
     Parameters
     ----------
-    nominal : (p,) reference of the divergence; for parameters with a nominal value of zero, their magnitude
+    nominal : (p,) reference parameters of the divergence; where the nominal value is zero, the parameter's expected magnitude
     final_weight : final weight of the divergence, in units of an estimate's variance
     """
     n, x = 10 * bodies, nominal.astype(float)
@@ -279,7 +282,7 @@ def consistent_parameters(
             H = each.reshape(-1, 10, 16) @ each.swapaxes(2, 3).reshape(-1, 10, 16).swapaxes(1, 2)
             L = np.linalg.cholesky(H + 1e-14 * np.eye(10) * np.trace(H, axis1=1, axis2=2)[:, None, None])
             s = x[n:]
-            # in coordinates in which the barrier's Hessian is the unit matrix: x = back y
+            # use coordinates y in which the barrier's Hessian is the unit matrix: x = back y
             back = np.zeros((len(x), len(x)))
             for b, block in enumerate(np.linalg.inv(L).swapaxes(1, 2)):
                 back[10 * b : 10 * b + 10, 10 * b : 10 * b + 10] = block
@@ -287,7 +290,7 @@ def consistent_parameters(
             back[range(n, len(x)), range(n, len(x))] = slope
             g = np.concatenate([gradient, np.where(signed, (s - x0[n:]) / scale**2, 1.0 / x0[n:] - 1.0 / s)]) @ back
             A, r = M @ back, M @ x - rhs
-            # minimise |A d + r|^2 + mu/2 |d + g|^2, by the smaller of the two normal equations
+            # minimise |A d + r|^2 + mu/2 |d + g|^2 by normal equations, in the smaller of their two dimensions
             e = -A.T @ np.linalg.solve(A @ A.T + 0.5 * mu * np.eye(len(A)), r - A @ g)
             # a step within Dikin's ellipsoid leaves eigenvalues above a tenth of their value, so that the metric of the next step is accurate
             step, length = back @ (e - g), min(1.0, 0.9 / max(float(np.linalg.norm(e - g)), 0.9))
@@ -547,7 +550,7 @@ def independent_columns(X: Array, order: NDArray[np.intp] | None, floor: Array) 
 
 
 def base_of(model: EffortModel, data: Samples) -> Base:
-    """Return the base parameters that these motors can identify near the data, with the parameters of the heaviest bodies first."""
+    """Return the base parameters that the efforts of these motors determine near the data. Parameters of the heaviest bodies are chosen first."""
     mass = np.repeat(model.values[: 10 * len(model.bodies) : 10], 10)
     order = np.concatenate([np.arange(len(mass), len(model.names)), np.argsort(-mass, kind="stable")]).astype(np.intp)
 

@@ -103,7 +103,7 @@ def load(
 
     Returns
     -------
-    Mechanism; `robot.warnings` lists the parts of the file that were not used
+    Mechanism; `robot.warnings` lists the entries of the file that were not used
 
     Raises
     ------

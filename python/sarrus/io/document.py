@@ -56,7 +56,10 @@ LONGEST_NAME = 4096  # characters of names and file names
 
 
 def check_pairs(pairs: Iterable[tuple[str, ...]], source: str) -> None:
-    """Raise ModelError if too many joints and constraints connect one pair of bodies; `pairs` has the two bodies of each joint and constraint."""
+    """Raise ModelError if too many joints and constraints connect the same two bodies.
+
+    `pairs` contains the two bodies of each joint and constraint.
+    """
     for pair, count in Counter(tuple(sorted(pair)) for pair in pairs).items():
         if pair and count > MOST_BETWEEN_TWO:
             most = f"expected at most {MOST_BETWEEN_TWO} (six rows already fix a pair of bodies)"
@@ -384,7 +387,7 @@ def at(element: Element) -> Iterator[None]:
 
 @contextmanager
 def left_out(element: Element, consequence: str, report: Callable[[str], None] | None = None) -> Iterator[None]:
-    """Context that replaces a ModelError by a warning that the element is left out, or by a call of `report` with the warning."""
+    """Context that catches a ModelError. It warns that the element is omitted, or calls `report` with this warning."""
     try:
         with at(element):
             yield
@@ -409,7 +412,10 @@ def listed(names: list[str], most: int = 5) -> str:
 
 
 def referred(element: Element, name: str, names: Collection[str], kind: str) -> str:
-    """Return a name in an element; raise ModelError if it is not in `names`. `kind` describes the names in the message, such as "link"."""
+    """Return a name to which an element refers; raise ModelError if it is not in `names`.
+
+    `kind`, such as "link", describes the names in the message.
+    """
     if name not in names:
         element.fail(f"names an unknown {kind} {name!r}{did_you_mean(name, names)}")
     return name

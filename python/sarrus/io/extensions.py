@@ -81,7 +81,8 @@ def add(
 ) -> None:
     """Add the constraints and springs of a model.
 
-    `place` returns the (body, pose) of a frame name in an element, `joint` the single-axis joint of a joint name; `used` has the names in use.
+    `place` is a function that returns (body, pose) for the name of a frame in an element, and `joint` one that returns the single-axis joint of a
+    name. `used` contains the names in use.
     """
     count = dict.fromkeys(TAGS, 0)
     for element in model.all(*TAGS):

@@ -27,7 +27,7 @@ from .mujoco import FLAGS
 # ---- rows and formats ------------------------------------------------------------------------------------------------
 
 FREE, POSITIVE, BOUND, CUSTOM = "any number", "not negative", "no bound, if not positive", "read by the format's reader"
-# shapes that are written to files, if the format has a tag for them
+# shapes that are written to files if the format has a tag for them
 VISIBLE, TOUCHING = (Box, Cylinder, Sphere, Mesh), (Box, Cylinder, Sphere, Mesh, Capsule)
 NO_ROOM = "-0"  # lower limit of a joint whose limits are both zero: exporters of URDF write "0 0" for no limits
 COUNTS = {"str": 0, "float": 1, "tuple[float, float, float]": 3}  # declared type of a field -> count of its numbers
@@ -35,7 +35,7 @@ COUNTS = {"str": 0, "float": 1, "tuple[float, float, float]": 3}  # declared typ
 
 @dataclass(frozen=True)
 class Row:
-    """Parameter of a joint in a file, or an entry that is not read.
+    """Row of a format's table: a parameter of a joint in a file, or an entry that is not read.
 
     element : tags of the elements that contain the entry
     place : path in the element: "dynamics/@damping" is an attribute, "dynamics/damping" a text; empty: the element itself
@@ -112,7 +112,7 @@ class Row:
         return any(element.several(self.name, self.terms, (self.default,)))
 
     def is_default(self, value: Any) -> bool:
-        """Return True if `value` is the value that a missing entry means."""
+        """Return True if `value` has the same meaning as a missing entry."""
         if self.needs or self.values == CUSTOM or self.field in ("lower", "upper"):
             return False
         return bool(value == (np.inf if self.values == BOUND else self.default))
@@ -222,7 +222,7 @@ class Format:
                 put(owner, row.place, values[row.field])
 
     def missing(self, joint: JointType) -> tuple[list[str], list[str]]:
-        """Return two lists of fields for which the format has no row: passive terms that are not zero, and bounds."""
+        """Return the fields of a joint for which the format has no row, in two lists: passive terms that are not zero, and bounds."""
         fields_of_rows = {row.field for row in self.numbers}
         bounds = [name for name in BOUNDS if getattr(joint, name) is not None]
         passive, missing = ([x for x in names if x not in fields_of_rows] for names in (has_passive(joint), bounds))

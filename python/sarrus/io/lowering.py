@@ -117,7 +117,7 @@ class Writer:
         return f"{step.name}_link"
 
     def uniform_numbers(self, spec: JointSpec) -> dict[str, Any]:
-        """Return the passive terms of a joint that the format has, one value for all directions; add the joint's losses."""
+        """Return those passive terms of a joint that the format can represent, one value for all directions; report the other terms as losses."""
         joint, label = spec.joint, f"joint '{spec.name}' ({spec.joint.kind})"
         terms = [row.field for row in self.format.numbers if row.field in PASSIVE and row.field not in self.scalar_only]
         values = {name: getattr(joint, name) for name in terms}
@@ -145,7 +145,7 @@ class Writer:
             self.losses.minor.append(f"the motor of {label}")
 
     def note_inverse(self, link: Link) -> None:
-        """Report as a loss that a joint whose child is the inner body is written with the inverse motion."""
+        """Report a loss for a joint whose child is the inner body (nearer the ground): the joint is written with the inverse motion."""
         if link.backward and link.joint.nv:
             ends = f"from '{link.outer}' to '{link.inner}'"
             self.losses.minor.append(
@@ -153,7 +153,7 @@ class Writer:
             )
 
     def note_planar(self, link: Link) -> None:
-        """Report as a loss that a planar joint's velocities change their axes, from the body's to the plane's."""
+        """Report a loss for a planar joint: its velocities are along the body's axes, but along the plane's axes in the file."""
         if link.joint.kind == "Planar":
             text = f"velocities of joint '{link.spec.name}' along the body's axes: they are along the plane's axes"
             self.losses.minor.append(text)
@@ -205,7 +205,7 @@ class Writer:
         return element
 
     def note_shapes(self) -> None:
-        """Report as losses the groups and contact coefficients of collision shapes that the format lacks."""
+        """Report as losses those groups and contact coefficients of collision shapes that the format cannot represent."""
         shapes = self.robot.description.shapes
         if any(spec.group is not None for spec in shapes) or self.robot.description.contacts:
             self.losses.minor.append("groups of shapes, and which pairs may touch")

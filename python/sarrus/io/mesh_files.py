@@ -94,8 +94,9 @@ SIZES = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT2": 4, "MAT3": 9, "MA
 
 
 class MeshError(Exception):
-    """Error of a mesh file that cannot be read. Attributes: the file name, and the cause with the cure, which is equal for files with the same
-    fault.
+    """Error of a mesh file that cannot be read.
+
+    Attributes: the file name, and a text with the cause and the cure. Files with the same fault have the same text.
     """
 
     def __init__(self, file: str, cause: str) -> None:
@@ -197,7 +198,7 @@ def _hull_of(points: Array) -> Any:
 
 
 def corners(points: Array) -> Array:
-    """Return the points (m, 3) at the corners of the convex hull of points (n, 3); all points if there is no hull."""
+    """Return those of the points (n, 3) that are corners of their convex hull, (m, 3); all points if there is no hull."""
     solid = _hull_of(points)
     return points if solid is None else points[solid.vertices]
 

@@ -204,7 +204,7 @@ class Document:
         return elements
 
     def classed(self, element: Element, childclass: str = "", tag: str = "") -> Element:
-        """Return the element with the default attributes of its class; without a class, of the class `childclass`, which a surrounding element sets."""
+        """Return the element with the default attributes of its class. If it has no class, `childclass` of a surrounding element is its class."""
         name = element.get("class") or childclass or "main"
         if name not in self.classes:
             element.fail(f"has an unknown class {name!r}{did_you_mean(name, self.classes)}")
@@ -302,7 +302,7 @@ def referred(element: Element, attribute: str, names: Mapping[str, object]) -> s
 class Geom(NamedTuple):
     """Geom of a body.
 
-    The kind is "fitted" if a primitive is fitted to a mesh. The shape is None for kinds that half sizes do not define, such as meshes.
+    The kind is "fitted" if a primitive is fitted to a mesh. The shape is None if half sizes do not define the geometry, as for meshes.
     """
 
     element: Element

@@ -62,10 +62,10 @@ GEOMS: dict[str, tuple[int, Callable[..., ContactShape]]] = {
     "sphere": (1, Sphere), "capsule": (2, lambda r, half: Capsule(r, 2 * half)), "cylinder": (2, lambda r, half: Cylinder(r, 2 * half)),
     "plane": (0, Plane), "ellipsoid": (3, lambda *axes: Ellipsoid(axes)), "box": (3, lambda a, b, c: Box((2 * a, 2 * b, 2 * c))),
 }  # fmt: skip
-# values of MuJoCo's enumerations mjtTrn, mjtWrap and mjtObj
+# constants of MuJoCo's enumerations mjtTrn, mjtWrap and mjtObj
 JOINT, JOINT_IN_PARENT, TENDON, WRAP_JOINT, WRAP_SITE, SITE = 0, 1, 3, 1, 3, 6
 CONNECT, WELD, JOINT_EQUALITY, TENDON_EQUALITY = range(4)  # values of MuJoCo's enumeration mjtEq
-# arrays that act on bodies and are not read -> text of the warning
+# arrays that have an effect on bodies but are not read -> text of the warning
 UNREAD = dict.fromkeys(
     ("body_gravcomp", "jnt_stiffnesspoly", "jnt_springyield", "dof_dampingpoly", "actuator_dampingpoly", "tendon_stiffness",
      "tendon_stiffnesspoly", "tendon_damping", "tendon_dampingpoly", "tendon_armature", "tendon_frictionloss"), "",
@@ -84,7 +84,7 @@ HIDDEN = 3  # first group of geoms that MuJoCo hides by default
 
 
 class Hinge(NamedTuple):
-    """Joint of a body: its pose in the body's frame, and its coordinate (`ref`) in the pose that the model describes."""
+    """Joint of a body: its pose in the body's frame, and `ref`, the value of its coordinate at the pose of the model (qpos0)."""
 
     name: str
     type: JointType
@@ -306,7 +306,7 @@ def show(builder: Builder, body: str, shape: ContactShape | None, place: Transfo
 
 
 def group_of(contype: int, conaffinity: int) -> str:
-    """Return the name of the group of shapes with these masks."""
+    """Return the name of the group of shapes that have these masks."""
     return f"contype {contype}, conaffinity {conaffinity}"
 
 
@@ -551,7 +551,7 @@ TOUCHING = {0: "plane", 2: "sphere", 3: "capsule", 5: "cylinder", 6: "box", 7: "
 
 
 def coefficients(friction: Sequence[float], condim: int) -> dict[str, Any]:
-    """Return the coefficients of sliding, spinning and rolling friction that condim selects."""
+    """Return the coefficients of sliding, spinning and rolling friction; those that condim disables are zero."""
     count = 3 if condim >= 6 else 2 if condim >= 4 else 1
     return {name: float(x) for name, x in zip(FRICTIONS[:count], friction, strict=False)}
 

@@ -337,7 +337,7 @@ def frame_along(direction: ArrayLike) -> Transform:
 
 
 def turn_from_z(along: ArrayLike) -> Rotation:
-    """Return the rotation of smallest angle that takes z to a direction; for -z it is a rotation by pi about x."""
+    """Return the rotation of smallest angle that maps the z-axis to a direction; for the direction -z, a rotation by pi about x."""
     x, y, z = (np.asarray(along) / (np.abs(along).max() or 1.0)).tolist()
     across = math.hypot(x, y)
     if across == 0.0 == z:
@@ -348,7 +348,7 @@ def turn_from_z(along: ArrayLike) -> Rotation:
 def on_plane(normal: ArrayLike) -> Transform:
     """Return the axes of URDF's planar joint, expressed in the axes of the joint type Planar.
 
-    URDF's axes are x and y after the rotation of smallest angle that takes z to the normal, as in MuJoCo.
+    URDF's axes are obtained from x and y by the rotation of smallest angle that maps z to the normal, as in MuJoCo.
     """
     turned = turn_from_z(normal).matrix @ axis_frame(normal).T
     return IDENTITY if np.allclose(turned, np.eye(3), rtol=0.0, atol=1e-12) else Transform(turned)

@@ -339,8 +339,8 @@ def gear_terms(
 ) -> dict[str, float]:  # fmt: skip
     """Return the coefficients of joints in theta2 + ratio theta1 = 0 of a gearbox.
 
-    theta1 is the angle from the reference body to the parent about `axis`, theta2 that to the child about `axis2`. `hinges` maps
-    (parent, child) of each revolute joint to its name and its axis (3,) in the world.
+    theta1 is the angle from the reference body to the parent about `axis`; theta2 is the angle from the reference body to the child about `axis2`.
+    `hinges` maps (parent, child) of each revolute joint to its name and its axis (3,) in the world.
     """
     ratio = element.needed("gearbox_ratio").number(None)
     terms: dict[str, float] = {}

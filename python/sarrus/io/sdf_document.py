@@ -273,7 +273,7 @@ class Scene:
         return _Frame(owner, base, pose_of(pose), on, placed)
 
     def new(self, element: Element, key: str) -> str:
-        """Return a name in use from now on; raise ModelError if another frame has it."""
+        """Register the name of a new frame and return it; raise ModelError if another frame has this name."""
         first = self.frames.get(key)
         if first is not None:
             element.fail(f"has the name of another {first.element.tag} in line {first.element.line}")

@@ -54,7 +54,7 @@ from .usd_stage import Prim, read_stage
 
 LETTERS = "XYZ"
 WATER = 1000.0  # default density [kg/m³]
-# bound of the errors that 32-bit frames cause in loop closure and in coordinates that should be zero, relative to the size of the bodies
+# relative to the size of the bodies: bound of the errors in loop closure, and in coordinates that should be zero, due to frames in 32 bits
 FLOATS = 1e-5
 EXACT = 1e-10  # bound of errors in double precision
 # largest unit of length [m] and mass [kg], so that the unit of inertia (mass times length squared) is finite
@@ -120,7 +120,7 @@ def drives(text: str | bytes, *, source: str = "<string>", beside: str = "") -> 
 
 
 def factor(unit: str, turns: bool, metre: float = 1.0, kilogram: float = 1.0) -> float:
-    """Return the SI value of a unit such as "N m/deg, N/m": the first one if `turns`, else the second one.
+    """Return the SI value of a unit. The text, such as "N m/deg, N/m", contains two units: the first is used if `turns` is True, else the second.
 
     `metre` [m] and `kilogram` [kg] are the units of the stage.
     """

@@ -30,7 +30,7 @@ BINARY = (b"PXR-USDC", b"PK\x03\x04")  # first bytes of .usdc and .usdz
 TAGS = {f"Physics{kind}Joint": kind.lower() for kind in ("Revolute", "Prismatic", "Spherical", "Fixed", "Distance")}
 TAGS["PhysicsJoint"] = "d6"
 SHAPES = ("Sphere", "Capsule", "Capsule_1", "Cube", "Cylinder", "Cylinder_1", "Plane", "Cone", "Mesh")
-# attributes of shapes that are not in a physics schema but are read; and attributes that are not read
+# attributes of shapes that are read although no physics schema defines them; and attributes that are not read
 MEASURES = frozenset(("radius", "height", "axis", "size"))
 LOOKS = frozenset(("visibility", "purpose", "extent", "proxyPrim", "doubleSided", "orientation", "xformOpOrder"))
 PHYSICAL = ("phys", "newton", "mjc", "sarrus", "drive", "limit")

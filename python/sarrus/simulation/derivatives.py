@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -20,11 +21,10 @@ from ..dynamics.options import shows_options
 from ..errors import ModelError, NameNotFoundError, ShapeError, StateError
 from ..mechanism import Mechanism, checked_mechanism
 from ..variants import Variants
-from . import arguments
-from .arguments import Stepping
-from .runs import Sweep
-from .setup import Prepared
-from .sweep import MOST_THREADS, RunForces, _equally_many, _prepared
+from . import setup
+from .setup import Prepared, Stepping
+from .sweep import MOST_THREADS, RunForces, Sweep, _equally_many, _prepared
+from .trajectory import Trajectory
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -34,7 +34,7 @@ __all__ = ["rollouts_vjp", "step", "step_jvp", "step_vjp"]
 Names = Mapping[str, slice]
 
 
-class StepOptions(arguments.StepOptions, total=False):
+class StepOptions(setup.StepOptions, total=False):
     """Options of the derivatives of a step."""
 
     controller: ForceElement | Sequence[ForceElement] | None
@@ -200,20 +200,14 @@ def step_vjp(
     steps, shape = _Steps.from_states(robot, q, v, dt, options)
     end = steps.tangents(shape, {"wq": wq, "wv": wv, "wz": wz})
     state, numbers = steps.back(np.stack([np.zeros_like(end), end], axis=1))
-    return StateCotangents._of(
-        state.reshape(*shape, steps.m), numbers.reshape(*shape, numbers.shape[-1]), robot.nv, steps.names
-    )
+    state, numbers = (x.reshape(*shape, x.shape[-1]) for x in (state, numbers))
+    return StateCotangents._of(state, numbers, robot.nv, steps.names)
 
 
 @renamed_arguments(z="internal_state")
 def rollouts_vjp(
-    runs: Sweep,
-    q: ArrayLike | None = None,
-    v: ArrayLike | None = None,
-    internal_state: ArrayLike | None = None,
-    *,
-    threads: int = 1,
-) -> StateCotangents:
+    runs: Sweep, q: ArrayLike | None = None, v: ArrayLike | None = None, internal_state: ArrayLike | None = None, *, threads: int = 1
+) -> StateCotangents:  # fmt: skip
     """Return the gradient of a function of the samples of runs with respect to initial states and parameters, by the adjoint of the steps.
 
     The parameters are those of force elements. The algorithm goes back from sample to sample, and repeats the steps between two samples. Runs that
@@ -262,33 +256,29 @@ def rollouts_vjp(
         raise ModelError("runs: got variants, expected one mechanism; simulate variants[i] separately")
     steps = _Steps.of(acting, runs, checked_count("threads", threads, most=MOST_THREADS))
     n, done = len(runs.t), runs.status == Status.FINISHED
-    cotangents = steps.tangents((len(runs), n), {"q": q, "v": v, "internal_state": internal_state}).reshape(
-        len(runs), n, steps.m
-    )
-    state, numbers = (np.full((len(runs), wide), np.nan) for wide in (steps.m, steps.parameters.shape[-1]))
+    parts = {"q": q, "v": v, "internal_state": internal_state}
+    cotangents = steps.tangents((len(runs), n), parts).reshape(len(runs), n, steps.m)
+    state, numbers = (np.full((len(runs), wide), np.nan) for wide in (steps.m, acting.parameters.shape[-1]))
     state[done], numbers[done] = steps.subset(done).back(cotangents[done], raises=False)
     return StateCotangents._of(state, numbers, runs.mechanism.nv, steps.names)
 
 
-def along_run(
-    prepared: Prepared, x: Array, start: float, duration: float, dt: float, names: Iterable[str]
-) -> Sensitivities:
-    """Return the sensitivities of the samples x (n, size) of one run, which has a sample at each step."""
-    nv, numbers = prepared.setup.mechanism.nv, prepared.forces
-    schedule = _core.Schedule(start, start + duration, dt)
-    steps = _Steps(prepared.setup, schedule, x[None], numbers.parameters, numbers.names, 1)
-    names = checked_names(prepared, names)
+def along_run(prepared: Prepared, run: Trajectory, stepping: Stepping, names: Sequence[str]) -> Sensitivities:
+    """Return the sensitivities of the samples of one run, which has a sample at each step; they end early after Ctrl-C."""
+    numbers = prepared.forces
+    forces = RunForces(prepared.setup, stepping.dt, numbers.parameters, 1, numbers.names)
+    x = np.concatenate([run.q, run.v, run.internal_state], axis=-1)
+    steps = _Steps(forces, _core.Schedule(stepping.start, run.t[-1], stepping.dt), x[None], 1)
     S = steps.forward(np.eye(steps.m)[None], names)
-    return Sensitivities._of(S[0], nv, [(name, numbers.names[name].stop - numbers.names[name].start) for name in names])
+    counts = [(name, numbers.names[name].stop - numbers.names[name].start) for name in names]
+    return Sensitivities._of(S[0], run.mechanism.nv, counts)
 
 
 def checked_names(prepared: Prepared, names: Iterable[str]) -> list[str]:
     """Return checked names of parameters of force elements; raise ModelError if the run has no derivatives."""
     checked: list[Any] = [None] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
     if not all(isinstance(name, str) for name in checked):
-        raise TypeError(
-            f"sensitivities must be names of parameters of force elements, or () for the initial state alone; got {names!r}"
-        )
+        raise TypeError(f"sensitivities must be names of parameters of force elements, or () for none; got {names!r}")
     valid = prepared.forces.names
     for name in checked:
         if name not in valid:
@@ -307,20 +297,17 @@ def check_smooth(core: _core.Simulation) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Steps:
-    """Samples x (runs, n, size) with the setup of their runs."""
+    """Samples x (runs, n, size) with the force elements of their runs."""
 
-    setup: Any
+    forces: RunForces
     schedule: _core.Schedule
     x: Array
-    parameters: Array
-    names: Names
     threads: int
 
     @classmethod
-    def of(cls, acting: RunForces, runs: Sweep, threads: int) -> _Steps:
-        schedule = _core.Schedule(runs.t[0], runs.t[-1], acting.dt, acting.every)
-        x = np.concatenate([runs.q, runs.v, runs.internal_state], axis=-1)
-        return cls(acting.setup, schedule, x, acting.parameters, acting.names, threads)
+    def of(cls, forces: RunForces, runs: Sweep, threads: int) -> _Steps:
+        schedule = _core.Schedule(runs.t[0], runs.t[-1], forces.dt, forces.every)
+        return cls(forces, schedule, np.concatenate([runs.q, runs.v, runs.internal_state], axis=-1), threads)
 
     @classmethod
     def from_states(
@@ -334,43 +321,49 @@ class _Steps:
         step_options = {name: values[name] for name in ("method", "stabilisation", "gains")}
         step_options |= {"dt": dt, "limits": "ignore", "start": values["time"]}
         steps = Stepping.checked("step", robot, dt, step_options)
-        time, dt = steps.start, steps.dt
         q, v = real_rows("q", q, robot.nq), real_rows("v", v, robot.nv)
         shape = common_axes({"q": q.shape[:-1], "v": v.shape[:-1]})
-        q, v = (np.broadcast_to(x, (*shape, x.shape[-1])).reshape(math.prod(shape), x.shape[-1]) for x in (q, v))
-        threads = checked_count("threads", values["threads"], most=MOST_THREADS)
+        count, threads = math.prod(shape), checked_count("threads", values["threads"], most=MOST_THREADS)
+        q, v = (np.broadcast_to(x, (*shape, x.shape[-1])).reshape(count, x.shape[-1]) for x in (q, v))
         (prepared,) = _prepared([robot], values["controller"], steps, q, [slice(None)], varies=True)
         q, v, parameters = _equally_many(robot, q, v, prepared.forces.parameters, 1)
         core = prepared.setup.core()
         check_smooth(core)
-        x, begun = prepared.setup.begin(core, q, v, time, {}, threads)
-        nz = core.tangent - 2 * robot.nv
+        x, begun = prepared.setup.begin(core, q, v, steps.start, {}, threads)
         if values["internal_state"] is not None:
-            z = real_array("internal_state", values["internal_state"])
+            z, nz = real_array("internal_state", values["internal_state"]), core.tangent - 2 * robot.nv
             if z.shape[-1:] != (nz,):
                 raise ShapeError(f"internal_state must be (..., {nz}); got {z.shape}")
-            x[:, robot.nq + robot.nv : robot.nq + robot.nv + nz] = np.broadcast_to(z, (*shape, nz)).reshape(
-                math.prod(shape), nz
-            )
-        schedule = _core.Schedule(time, time + dt, dt)
+            x[:, robot.nq + robot.nv :][:, :nz] = np.broadcast_to(z, (*shape, nz)).reshape(count, nz)
+        schedule = _core.Schedule(steps.start, steps.start + steps.dt, steps.dt)
         after, status, _ = core.run_many(x, parameters, prepared.setup.variants(slice(None)), schedule, threads)
         failed = np.where(begun != Status.FINISHED, begun, status)
         if failed.any():
             raise StateError(f"the step from state {int(failed.argmax())} failed: {Status(failed.max()).name.lower()}")
-        x = np.concatenate([x[:, None], after], axis=1)
-        return cls(prepared.setup, schedule, x, parameters, prepared.forces.names, threads), shape
+        forces = RunForces(prepared.setup, steps.dt, parameters, 1, prepared.forces.names)
+        return cls(forces, schedule, np.concatenate([x[:, None], after], axis=1), threads), shape
 
     def subset(self, runs: NDArray[np.bool_]) -> _Steps:
-        parameters = self.parameters[runs] if self.parameters.ndim == 2 else self.parameters
-        return _Steps(self.setup, self.schedule, self.x[runs], parameters, self.names, self.threads)
+        return replace(self, forces=self.forces.of(runs), x=self.x[runs])
+
+    @cached_property
+    def core(self) -> Any:
+        """The core's Simulation; raises ModelError if the steps have no derivatives."""
+        core = self.forces.setup.core()
+        check_smooth(core)
+        return core
+
+    @property
+    def names(self) -> Names:
+        return self.forces.names
 
     @property
     def m(self) -> int:
-        return int(self.setup.core().tangent)
+        return int(self.forces.setup.core().tangent)
 
     def tangents(self, shape: tuple[int, ...], parts: Mapping[str, ArrayLike | None]) -> Array:
         """Return displacements, changes of velocities and changes of internal states, concatenated to (states, 2 nv + nz)."""
-        nv, m, rows = self.setup.mechanism.nv, self.m, []
+        nv, m, rows = self.forces.setup.mechanism.nv, self.m, []
         for (name, part), wide in zip(parts.items(), (nv, nv, m - 2 * nv), strict=True):
             x = np.zeros(wide) if part is None else real_array(name, part)
             try:
@@ -384,21 +377,16 @@ class _Steps:
 
     def forward(self, S: Array, names: Sequence[str]) -> Array:
         """Return derivatives (runs, n, 2 nv + nz, columns) along the columns of S, followed by derivatives with respect to the named parameters."""
-        core = self.setup.core()
-        check_smooth(core)
         numbers = [k for name in names for k in range(self.names[name].start, self.names[name].stop)]
         S = np.concatenate([S, np.zeros((*S.shape[:-1], len(numbers)))], axis=-1)
         changing = [-1] * (S.shape[-1] - len(numbers)) + numbers
-        changes: Array
-        changes, status = core.forward(self.x, self.parameters, self.schedule, S, changing, self.threads)
+        changes, status = self.core.forward(self.x, self.forces.parameters, self.schedule, S, changing, self.threads)
         self._check(status)
-        return changes
+        return np.asarray(changes)
 
     def back(self, cotangents: Array, *, raises: bool = True) -> tuple[Array, Array]:
         """Return the cotangents of the initial states (runs, 2 nv + nz) and of all parameters (runs, parameters)."""
-        core = self.setup.core()
-        check_smooth(core)
-        state, numbers, status = core.back(self.x, self.parameters, self.schedule, cotangents, self.threads)
+        state, numbers, status = self.core.back(self.x, self.forces.parameters, self.schedule, cotangents, self.threads)
         if raises:
             self._check(status)
         state[status != 0], numbers[status != 0] = np.nan, np.nan
@@ -409,6 +397,5 @@ class _Steps:
         if (status == Status.INTERRUPTED).any():
             raise KeyboardInterrupt
         if status.any():
-            raise StateError(
-                f"state {int(status.argmax())} has no derivative through its steps: the position is singular, or too near to a singular position"
-            )
+            fault = "has no derivative through its steps: the position is singular, or too near to a singular position"
+            raise StateError(f"state {int(status.argmax())} {fault}")

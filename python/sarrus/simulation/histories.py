@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from .. import _core
 from .._arrays import Array, NDArray
 from .._files import needed
 from .._renamed import renamed_attribute
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ContactForces"]
 
-BEFORE = 2  # number of internal states before those of the points, as in cpp/elements/collision_contacts.hpp
 FEATURES = 2**14  # largest number of features of a shape, as in cpp/contact/scene.hpp
 
 
@@ -65,79 +65,28 @@ class ContactForces:
     left_out: int
 
     @classmethod
-    def from_states(cls, mechanism: Mechanism, z: Array, kept: int) -> ContactForces:
-        """Return contact forces from internal states of the simulation.
+    def of(
+        cls, mechanism: Mechanism, q: Array, z: Array, touching: Any, on_planes: Sequence[PlaneContact]
+    ) -> ContactForces:
+        """Return contact forces from configurations (samples, nq) [rad, m] and internal states (samples, nz) of the simulation.
 
         Parameters
         ----------
-        z : (samples, BEFORE + kept * size of a point) internal states of the contacts of shapes
-        kept : number of stored points
+        touching : layout of the contacts of shapes in z, as in :class:`~sarrus.Trajectory`
+        on_planes : every RigidContact, with the indices of its states in z
         """
+        sample, names, *rest = _core.contact_points(mechanism, q, z, touching, on_planes)
         shapes, pairs = mechanism.description.shapes, mechanism._may_touch
-        pressing = z[:, 1].astype(int)
-        points = z[:, BEFORE:].reshape(len(z), kept, -1)
-        stored = np.arange(kept) < pressing[:, None]
-        rows = points[stored]
-        name = rows[:, 0].astype(np.int64)
-        ends = [(shapes[pairs[k].first], shapes[pairs[k].second]) for k in (name // FEATURES).tolist()]
-        return cls(
-            np.nonzero(stored)[0], tuple((a.name, b.name) for a, b in ends), tuple((a.body, b.body) for a, b in ends), name,
-            rows[:, 4:7], rows[:, 1:4], rows[:, 7:] if rows.shape[1] > 7 else np.zeros_like(rows[:, 1:4]), z[:, 0], int(np.maximum(pressing - kept,
-            0).sum()),
-        )  # fmt: skip
-
-    @classmethod
-    def from_planes(
-        cls, mechanism: Mechanism, q: Array, z: Array, planes: Iterable[PlaneContact]
-    ) -> list[ContactForces]:
-        """Return the contact forces of each RigidContact, from its internal states.
-
-        Parameters
-        ----------
-        q : (samples, nq) configurations [rad, m]
-        z : (samples, nz) internal states of the simulation
-        planes : contacts, with the indices of their internal states
-        """
         body = {frame.name: frame.body for frame in mechanism.description.frames}
-        each: list[ContactForces] = []
-        for k, (frame, on, normal, radius, first, size) in enumerate(planes):
-            (sample,) = np.nonzero(z[:, first] > 0.0)
-            n, states = len(sample), z[sample, first : first + size]
-            axes = _contact_axes(mechanism.pose(q[sample], on)[:, :3, :3] @ np.array(normal))
-            place = mechanism.pose(q[sample], frame)[:, :3, 3] - radius * axes[:, 0]
-            force = np.einsum("ni,nij->nj", states[:, :3], axes)
-            moment = np.einsum("ni,nij->nj", states[:, 4:7], axes) if size > 4 else np.zeros((n, 3))
-            names, bodies = (frame, on), (body.get(frame, frame), body.get(on, on))
-            each.append(
-                cls(sample, (names,) * n, (bodies,) * n, np.full(n, -1 - k), place, force, moment, z[:, first + 3], 0)
-            )
-        return each
-
-    @classmethod
-    def together(cls, parts: list[ContactForces]) -> ContactForces:
-        """Merge contact forces, ordered by sample.
-
-        Parameters
-        ----------
-        parts : contact forces of the same samples
-        """
-        if len(parts) == 1:
-            return parts[0]
-        sample = np.concatenate([part.sample for part in parts])
-        order = np.argsort(sample, kind="stable")
-        shapes, bodies = (
-            [pair for part in parts for pair in part.shapes],
-            [pair for part in parts for pair in part.bodies],
-        )
-        names = np.concatenate([part.id for part in parts])
-        position, force, moment = (
-            np.concatenate([getattr(part, name) for part in parts])[order] for name in ("position", "force", "moment")
-        )
-        off: Array = np.max([part.natural_map for part in parts], axis=0)
-        return cls(
-            sample[order], tuple(shapes[k] for k in order), tuple(bodies[k] for k in order), names[order], position, force, moment,
-            off, sum(part.left_out for part in parts),
-        )  # fmt: skip
+        ends: list[tuple[tuple[str, str], tuple[str, str]]] = []
+        for k in names.tolist():
+            if k < 0:
+                frame, on = on_planes[-1 - k][:2]
+                ends.append(((frame, on), (body.get(frame, frame), body.get(on, on))))
+            else:
+                first, second = (shapes[i] for i in (pairs[k // FEATURES].first, pairs[k // FEATURES].second))
+                ends.append(((first.name, second.name), (first.body, second.body)))
+        return cls(sample, tuple(shapes for shapes, _ in ends), tuple(bodies for _, bodies in ends), names, *rest)
 
     def by_pair(self, samples: int) -> dict[str, tuple[Array, Array]]:
         """Return position (samples, 3) [m] and force (samples, 3) [N] on the first body of each pair, by names such as ``"ball-floor"``.
@@ -186,14 +135,6 @@ class ContactForces:
             turned = [np.einsum("nji,nj->ni", X[:, :3, :3], x) for x in (total[:, :3], total[:, 3:])]
             sums[name] = np.concatenate(turned, axis=-1)
         return sums
-
-
-def _contact_axes(normal: Array) -> Array:
-    """Return contact axes (n, 3, 3), whose rows are the normals (n, 3) and two tangents, as in cpp/contact/point.hpp."""
-    start = np.where(np.abs(normal[:, :1]) > 0.9, [0.0, 1.0, 0.0], [1.0, 0.0, 0.0])
-    across = start - np.sum(start * normal, axis=1, keepdims=True) * normal
-    across /= np.linalg.norm(across, axis=1, keepdims=True)
-    return np.stack([normal, across, np.cross(normal, across)], axis=1)
 
 
 # ---- joint wrenches along a motion -----------------------------------------------------------------------------------
@@ -257,9 +198,8 @@ class JointWrenchHistory(JointWrenches):
 
     def _summaries(self) -> Iterator[PinLoad]:
         kinds = (("force", "N", slice(3, 6)), ("moment", "N m", slice(0, 3)))
-        sizes = {
-            (name, kind): np.linalg.norm(x[:, part], axis=1) for name, x in self.items() for kind, _, part in kinds
-        }
+        norm = np.linalg.norm
+        sizes = {(name, kind): norm(x[:, part], axis=1) for name, x in self.items() for kind, _, part in kinds}
         largest = max((float(np.nanmax(size, initial=0.0)) for size in sizes.values()), default=0.0)
         sizes = {key: np.where(size > 1e-12 * largest, size, 0.0 * size) for key, size in sizes.items()}
         for name in self:

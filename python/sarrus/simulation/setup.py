@@ -1,26 +1,262 @@
-"""Shared setup of one or many runs: force elements, limits, the core's Simulation, and the initial states."""
+"""Options, limits and setup of runs: from the arguments of simulate() and simulate_many() to the core's Simulation and the initial states."""
 
 from __future__ import annotations
 
+import contextlib
+import math
+import os
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 import numpy as np
 
 from .. import _core
-from .._arrays import Array, ArrayLike, NDArray, real_array
+from .._arrays import Array, ArrayLike, NDArray, check_mapping, checked_number, real_array, real_rows
 from .._core import Status
-from ..control.element import Element, ForceElements, Run
-from ..errors import ModelError
+from ..analysis.assembly.closing import prepared as cached
+from ..control.element import ForceElement, ForceElements, Run
+from ..dynamics.loop_operations import LoopFunctions
+from ..errors import ModelError, check_choice
 from ..mechanism import Mechanism
-from .arguments import Stepping
-from .limits import JointLimits
+from .trajectory import Efforts, Trajectory
 
 if TYPE_CHECKING:
+    from ..control.elements import EndStop
     from ..variants import Variants
-    from .histories import PlaneContact
+
+__all__ = ["Limit"]
+
+METHODS: dict[str, _core.Method] = _core.methods
+MethodName = Literal[
+    "auto", "euler", "semi_implicit", "rk4", "rkmk4", "dopri5", "implicit_midpoint", "independent", "contact", "rosenbrock"
+]  # fmt: skip
+OnLimits = Literal["warn", "enforce", "ignore"]
+Stabilisation = Literal["none", "corrective", "baumgarte", "projection"]
+STABILISATIONS: dict[str, tuple[float, float]] = _core.stabilisations  # default gains
+MOST_STEPS = 2**53  # the largest count that a double represents exactly
+STEP = 1e-3  # default step [s]
+
+
+CHOICES: dict[str, Any] = {"method": ("auto", *METHODS), "limits": OnLimits, "stabilisation": STABILISATIONS}
+
+
+class StepOptions(TypedDict, total=False):
+    """Options of a step; see :func:`~sarrus.simulate`."""
+
+    method: MethodName
+    stabilisation: Stabilisation
+    gains: tuple[float, float] | None
+
+
+class RunOptions(StepOptions, total=False):
+    """Options of a run; see :func:`~sarrus.simulate`."""
+
+    dt: float | None
+    limits: OnLimits
+    start: float
+    near: Mapping[str, ArrayLike] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Stepping:
+    """Checked options of a run, and its duration [s]."""
+
+    duration: float
+    method: str = "auto"
+    dt: float = STEP
+    stabilisation: str = "projection"
+    gains: Any = None
+    limits: str = "warn"
+    start: float = 0.0
+    near: Mapping[str, ArrayLike] | None = None
+
+    @classmethod
+    def checked(cls, function: str, mechanism: Mechanism, duration: Any, options: Mapping[str, object]) -> Stepping:
+        """Check the options of a call of `function` (its name, for messages), and add defaults."""
+        for name in options.keys() - DEFAULTS.keys():
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+        values: dict[str, Any] = DEFAULTS | dict(options)
+        for name, choices in CHOICES.items():
+            check_choice(name, values[name], choices)
+        start = checked_number("start", values["start"], "")
+        duration = checked_number("duration", duration, "seconds, not negative")
+        step = checked_number("dt", STEP if values["dt"] is None else values["dt"])
+        _core.Timing(start, duration, step).check()
+        gains = checked_gains(mechanism, values["stabilisation"], values["gains"])
+        return cls(duration, **values | {"start": start, "dt": step, "gains": gains})
+
+    @property
+    def timing(self) -> _core.Timing:
+        """Checks of the times."""
+        return _core.Timing(self.start, self.duration, self.dt)
+
+    def resumed(self, checkpoint: Mapping[str, Any]) -> Stepping:
+        """Return the options of a run that continues from a checkpoint with its step, and, for method "auto", with its method."""
+        method = checkpoint["method"] if self.method == "auto" and checkpoint["method"] in METHODS else self.method
+        return replace(self, method=method, start=checkpoint["shown"][0], dt=checkpoint["dt"] * checkpoint["every"])
+
+
+DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Stepping)[1:]} | {"dt": None}
+
+
+def checked_gains(mechanism: Mechanism, stabilisation: str, values: Any) -> tuple[float, float]:
+    """Return the two gains of a stabilisation, or its default gains if `values` is None."""
+    if stabilisation == "corrective" and mechanism.nc and mechanism._without_inertia:
+        raise ModelError(
+            f"stabilisation 'corrective' needs inertia along each joint of the tree; joint '{mechanism._without_inertia[0]}' has none: "
+            "pass 'projection' or 'baumgarte', or give inertia to a body that the joint moves"
+        )
+    defaults = STABILISATIONS[stabilisation]
+    if values is None:
+        return defaults
+    if not any(defaults):
+        names = " and ".join(repr(name) for name, gains in STABILISATIONS.items() if any(gains))
+        raise ValueError(f"stabilisation '{stabilisation}' has no gains, only {names} have; got {values!r}")
+    try:
+        of_velocities, of_positions = (checked_number("gains", x, "seconds, not negative") for x in values)
+    except (TypeError, ValueError):
+        fault = f"gains must be two finite numbers, not negative (velocities, positions); got {values!r}"
+        raise ValueError(fault) from None
+    return of_velocities, of_positions
+
+
+def check_memory(states: float, runs: int, size: int) -> None:
+    """Raise MemoryError if the samples of the runs would exceed this machine's memory; called before a run starts."""
+    needed = 8.0 * states * runs * max(size, 1)
+    # errors of operating systems that do not report the size of their memory
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        available = float(os.sysconf("SC_PHYS_PAGES")) * float(os.sysconf("SC_PAGE_SIZE"))
+        if needed > available:
+            raise MemoryError(
+                f"{states * runs:.3g} states of {size} numbers need {needed / 2**30:.3g} GiB, and this machine has {available / 2**30:.3g} GiB: pass "
+                f"a longer dt, or store fewer samples by {'every=' if runs > 1 else 'times='}"
+            )
+
+
+def checked_turns(mechanism: Mechanism, near: Mapping[str, ArrayLike] | None, runs: int) -> dict[str, Array]:
+    """Return joint name -> nearby coordinates (runs, nq of the joint), which select the initial revolutions of loop joints."""
+    check_mapping("near", near, "joints' names to their coordinates", 0, optional=True)
+    turns = {}
+    for name, coordinates in (near or {}).items():
+        if not mechanism.joint(name).closes_loop:
+            raise ModelError(f"near: joint '{name}' is in the tree, so q contains its turns; expected a loop joint")
+        size = mechanism.joint(name).type.nq
+        turns[name] = np.broadcast_to(real_rows(f"near['{name}']", coordinates, size, (runs,)), (runs, size))
+    return turns
+
+
+@contextlib.contextmanager
+def progress_bar(total: float, shown: bool, unit: str = "s") -> Iterator[Callable[[float, float], object] | None]:
+    """Yield a function (done, total) that updates a progress bar of tqdm, or None if it is not `shown`."""
+    if not shown:
+        yield None
+        return
+    from .._files import needed
+
+    tqdm = needed("tqdm.auto", "progress=True needs tqdm", "tqdm").tqdm
+    with tqdm(total=total, unit=unit, unit_scale=unit == "s") as bar:
+        yield lambda done, _: bar.update(done - bar.n)
+
+
+# ---- limits of joints ----------------------------------------------------------------------------------------------------
+
+QUANTITIES = ("position", "velocity", "effort")  # in the order of the core's indices
+# tolerance of a limit, relative to its value and to 1 rad or the characteristic length (per second for velocities)
+ROUNDING = 1e-9
+Record = dict[str, Array]  # name of a field of the core's struct -> array (runs,) or (runs, limits)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Limit of a joint that a simulation monitors: lower and upper bound of a coordinate, a velocity or an effort with this index in the joint.
+
+    The quantity is a "position" [rad, m], a "velocity" [rad/s, m/s] or an "effort", the sum of all controllers' efforts [N m, N].
+    """
+
+    joint: str
+    index: int
+    quantity: str
+    lower: float
+    upper: float
+
+
+def joint_limits(mechanism: LoopFunctions, mode: str, elements: Sequence[ForceElement]) -> JointLimits:
+    """Return the limits of a mechanism, cached by mode and end stops; `mode` is the argument `limits` of simulate()."""
+    stops = (cast("EndStop", e) for e in elements if e._kind == "EndStop")
+    stopped = frozenset((e.joint, e.index) for e in stops if isinstance(e.joint, str))
+    return cached(mechanism, ("limits", mode, stopped), lambda: JointLimits(mechanism, mode, stopped))
+
+
+class JointLimits:
+    """Limits of a mechanism's joints in a simulation; `stopped`: (joint, index) of the coordinates that have an end stop among its force elements.
+
+    Raises ModelError if a limit cannot be enforced by an end stop.
+    """
+
+    def __init__(self, mechanism: LoopFunctions, mode: str, stopped: frozenset[tuple[str, int]]) -> None:
+        self.watched: list[Limit] = []
+        self.terms: list[tuple[int, int, float, float]] = []  # limits in the core's format
+        self.end_stops: list[EndStop] = []
+        self.effort_limits: list[float] = []
+        self.enforced = {(*place, "position") for place in stopped}
+        if mode == "ignore":
+            return
+        length = defaultdict(lambda: 1.0, {"m": mechanism._length})
+        most = np.full(mechanism.nv + sum(joint.type.nv for joint in mechanism._closing_joints), np.inf)
+        for name in (*mechanism.joints, *mechanism.loop_joints):
+            joint = mechanism.joint(name)
+            if mode == "enforce" and joint.limits is not None:
+                self._stop(mechanism, name, np.flatnonzero(np.isfinite(joint.limits).any(axis=0)).tolist())
+            fast, strong = joint.type.velocity_limit, joint.type.effort_limit
+            of_q, of_v = ([length[unit] for _, unit in x] for x in (joint.type.coordinates, joint.type.velocities))
+            self._watch(name, "position", joint._all_q.start, joint.limits, of_q)
+            self._watch(name, "velocity", joint._all_v.start, None if fast is None else (-fast, fast), of_v)
+            bounds = None if strong is None else (-strong, strong)
+            self._watch(name, "effort", joint._all_v.start, bounds, [0.0] * joint.type.nv)
+            if strong is not None:
+                most[joint._all_v] = strong
+        if mode == "enforce" and np.isfinite(most).any():
+            self.effort_limits = most.tolist()
+            self.enforced |= {(w.joint, w.index, "effort") for w in self.watched if w.quantity == "effort"}
+
+    def _stop(self, mechanism: LoopFunctions, name: str, coordinates: list[int]) -> None:
+        """Add end stops at coordinates of a joint that have none."""
+        from ..control.coordinates import coordinate
+        from ..control.elements import EndStop
+
+        for k in coordinates:
+            try:
+                coordinate(mechanism, name, k, "an end stop")
+            except ModelError as error:
+                cure = "Remove the limits, or give limits='warn'"
+                raise ModelError(f"limits of '{name}' do not allow an end stop: {error}. {cure}") from None
+            if (name, k, "position") not in self.enforced:
+                self.end_stops.append(EndStop(name, index=k))
+                self.enforced.add((name, k, "position"))
+
+    def _watch(self, joint: str, quantity: str, first: int, limits: Any, sizes: list[float]) -> None:
+        for k, bounds in enumerate(zip(*(() if limits is None else limits), strict=True)):
+            lower, upper = map(float, bounds)
+            if math.isfinite(lower) or math.isfinite(upper):
+                self.watched.append(Limit(joint, k, quantity, lower, upper))
+                slack = [ROUNDING * (sizes[k] + abs(x)) for x in (lower, upper)]
+                self.terms.append((QUANTITIES.index(quantity), first + k, lower - slack[0], upper + slack[1]))
+
+    def exceeded(self, record: Record, run: int) -> list[dict[str, Any]]:
+        """Return the limits that a run violates, each with the time of its first violation [s] and the largest value of its quantity."""
+        return [self.exceeded_one(record, run, k) for k in np.flatnonzero(record["excess"][run]).tolist()]
+
+    def exceeded_one(self, record: Record, run: int, k: int) -> dict[str, Any]:
+        _, _, lower, upper = self.terms[k]
+        excess = float(record["excess"][run, k])
+        reached = (upper if excess > 0.0 else lower) + excess
+        return {**asdict(self.watched[k]), "time": float(record["left_at"][run, k]), "reached": reached}
+
+
+# ---- setup ---------------------------------------------------------------------------------------------------------------
 
 BLOCK = 1024  # number of runs of each thread whose results are in memory at the same time
 SOME_STARTS = 8  # number of initial configurations in which the rates of joints are evaluated
@@ -44,18 +280,12 @@ class Setup:
     # end stops of loop joints: joint, index of the coordinate, lower and upper limit
     stops: tuple[tuple[str, int, float, float], ...] = ()
 
-    def core(
-        self,
-        parameters: ArrayLike = (),
-        controller: Any = None,
-        sampled: Sequence[Any] = (),
-        events: Sequence[Any] = (),
-    ) -> _core.Simulation:
+    def core(self, parameters: ArrayLike = (), controller: Any = None, sampled: Any = (), events: Any = ()) -> Any:
         """Return the core's Simulation with the parameters of force elements, and with the caller's functions."""
-        mechanism = self.mechanism
+        rows = self.mechanism._pfaffian_numbers if has_functions_of_q(self.mechanism) else None
         return _core.Simulation(
-            mechanism, self.method, self.stabilisation, self.gains, self.terms, self.effort_limits, parameters, controller, sampled,
-            mechanism._pfaffian_numbers if has_functions_of_q(mechanism) else None, events, self.limits, mechanism._units_of_motion,
+            self.mechanism, self.method, self.stabilisation, self.gains, self.terms, self.effort_limits, parameters, controller, sampled, rows,
+            events, self.limits, self.mechanism._units_of_motion,
         )  # fmt: skip
 
     @property
@@ -65,9 +295,7 @@ class Setup:
 
     def of(self, rows: Any) -> Setup:
         """Return the setup of a subset of the runs; this is the setup itself if all runs have the same mechanism."""
-        if not self._varied:
-            return self
-        return replace(self, mechanism=self.mechanism[rows])
+        return replace(self, mechanism=self.mechanism[rows]) if self._varied else self
 
     def variants(self, rows: Any) -> NDArray[np.int64]:
         """Return the indices of the variants of these runs."""
@@ -79,39 +307,31 @@ class Setup:
         """Return the initial states (runs, size) with closed loops, and the Status (runs,) of each; invalid states are replaced by the neutral
         state.
         """
-        nq, nv = self.mechanism.nq, self.mechanism.nv
+        nq, nv, counted = self.mechanism.nq, self.mechanism.nv, core.counted
         x, begun = np.zeros((len(q), core.size)), np.full(len(q), Status.FINISHED, np.int8)
         # SIMD lanes round the last digits differently, and impacts amplify the difference. Therefore methods that simulate one run at a time also
-        # compute their
-        # initial states one at a time
-        singly = len(q) == 1 or _core.methods[self.method].rigid
+        # compute their initial states one at a time
+        singly = len(q) == 1 or METHODS[self.method].rigid
         for rows in range(len(q)) if singly else shares(len(q), BLOCK * threads):
             single = isinstance(rows, int) and self._varied
             mechanism = self.mechanism[rows] if single else self.mechanism._of_rows(np.arange(len(q))[rows])
             q_on, v_on, begun[rows] = self._on_the_loops(mechanism, q[rows], v[rows], time, threads)
             x[rows, :nq], x[rows, nq : nq + nv] = _replaced(begun[rows] != Status.FINISHED, mechanism, q_on, v_on)
-            if core.counted or near:
-                turns = self._within_stops(
-                    mechanism, x[rows, :nq], time, {name: angles[rows] for name, angles in near.items()}
-                )
-                coordinates = loop_coordinates(mechanism, x[rows, :nq], time, turns)
-                x[rows, core.size - core.counted :] = coordinates[..., : core.counted]
+            if counted or near:
+                turns = {joint: angles[rows] for joint, angles in near.items()}
+                turns = self._within_stops(mechanism, x[rows, :nq], time, turns)
+                x[rows, core.size - counted :] = loop_coordinates(mechanism, x[rows, :nq], time, turns)[..., :counted]
         return x, begun
 
     def _within_stops(self, mechanism: Mechanism, q: Array, time: float, near: dict[str, Array]) -> dict[str, Array]:
         """Return `near`, completed for loop joints with end stops: their initial angles are shifted by full revolutions to be within the stops."""
         turns = dict(near)
-        for joint, k, lower, upper in self.stops:
-            if joint not in near:
-                x = np.array(mechanism.joint_states(q, near=turns, time=time).q[joint])
-                outside = (x[..., k] < lower) | (x[..., k] > upper)
-                x[..., k] = np.where(outside, 0.5 * (lower + upper), x[..., k])
-                turns[joint] = x
+        for joint, k, lower, upper in (stop for stop in self.stops if stop[0] not in near):
+            x = turns[joint] = np.array(mechanism.joint_states(q, near=turns, time=time).q[joint])
+            x[..., k] = np.where((x[..., k] < lower) | (x[..., k] > upper), 0.5 * (lower + upper), x[..., k])
         return turns
 
-    def _on_the_loops(
-        self, mechanism: Mechanism, q: Array, v: Array, time: float, threads: int
-    ) -> tuple[Array, Array, Array]:
+    def _on_the_loops(self, mechanism: Any, q: Array, v: Array, time: float, threads: int) -> tuple[Any, Any, Any]:
         """Return the nearest states that satisfy the loop constraints, and the Status of each.
 
         The Status is INVALID_STATE if the loops stay open, and INCONSISTENT_CONSTRAINTS if no velocity is consistent with the constraints.
@@ -155,43 +375,97 @@ class Prepared:
     felt_at: Array | None
 
     @property
+    def calls(self) -> bool:
+        """True if the simulation calls Python functions of the caller."""
+        return bool(self.functions) or any(self.forces.sampled)
+
+    @property
     def acts(self) -> bool:
         """True if the mechanism has controllers, loads, prescribed motions, dampers or dry friction, so that its energy may change."""
         d = self.setup.mechanism.description
-        damped = any(np.any(j.joint.damping) or np.any(j.joint.friction) for j in d.joints) or any(
-            s.damping for s in d.springs
-        )
-        driven = any(j.laws for j in d.joints) or any(hasattr(c, "rows") or c.prescribed(0.0) for c in d.constraints)
-        return bool(self.functions or self.elements or damped or driven)
+        joints = [spec.joint for spec in d.joints]
+        damped = any(np.any(x) for j in joints for x in (j.damping, j.friction)) or any(s.damping for s in d.springs)
+        return bool(self.functions or self.elements or damped or moves(d))
 
     @classmethod
     def of(
-        cls, mechanism: Mechanism | Variants, controllers: tuple[list[Any], list[Any]], limits: JointLimits, stepping: Stepping,
-        start: ArrayLike | None, rows: Any = None, runs: int = 0, varies: bool = False, at: ArrayLike | None = None,
+        cls, mechanism: Mechanism | Variants, controllers: tuple[list[Any], list[Any]], stepping: Stepping, start: ArrayLike | None, *,
+        varies: bool = False, only_if_felt: bool = False, rows: Any = None, runs: int = 0,
     ) -> Prepared:  # fmt: skip
-        """Prepare runs with functions and force elements.
+        """Prepare runs with functions and force elements, and check their times.
 
-        Elements compute their default parameters in the configuration `start`, and use the values of the runs `rows` of parameters that differ
-        between runs. With `varies`, the steps must have derivatives. The method is selected by the initial configurations `at`; default: `start`.
+        Elements compute their default parameters in the configurations `start` (with `only_if_felt`, only if some default depends on them), and use
+        the values of the runs `rows` of parameters that differ between runs. With `varies`, the steps must have derivatives.
         """
         functions, elements = controllers
-        method = method_for(stepping.method, elements, varies, mechanism, start if at is None else at, stepping.dt)
+        limits = joint_limits(mechanism, stepping.limits, elements)
+        method = method_for(stepping.method, elements, varies, mechanism, start, stepping.dt)
         check_contact(mechanism, method, stepping.stabilisation, elements)
-        elements = elements + limits.end_stops + shapes_that_touch(mechanism, method, elements)
-        felt_at = None if start is None else start_of(mechanism, start)
-        run = Run(limits.effort_limits, felt_at, rows, runs, _core.methods[method].rigid)
+        elements = elements + limits.end_stops
+        if METHODS[method].rigid and mechanism._may_touch and not any(e._kind == "CollisionContacts" for e in elements):
+            from ..control.elements import CollisionContacts
+
+            elements = [*elements, CollisionContacts()]
+        felt = start is not None and (not only_if_felt or feel_the_start(elements))
+        felt_at = start_of(mechanism, start) if felt and start is not None else None
+        run = Run(limits.effort_limits, felt_at, rows, runs, METHODS[method].rigid)
         forces = ForceElements.of(mechanism, elements, run)
+        stepping.timing.check_advance()
+        for term in forces.terms:
+            if term["kind"] == "SampleAndHold":
+                stepping.timing.check_period(term["period"])
         setup = Setup(
-            mechanism,
-            method,
-            stepping.stabilisation,
-            stepping.gains,
-            forces.terms,
-            forces.effort_limits,
-            limits.terms,
+            mechanism, method, stepping.stabilisation, stepping.gains, forces.terms, forces.effort_limits, limits.terms,
             stops_of(mechanism, elements),
-        )
+        )  # fmt: skip
         return cls(setup, forces, limits, functions, elements, felt_at)
+
+
+Rows = slice | NDArray[np.intp]
+Groups = Sequence[tuple[Rows, Prepared]]  # indices of the runs of each mechanism
+
+
+def moves(description: Any) -> bool:
+    """Return True if functions of time, or rows that depend on q, prescribe motions."""
+    constraints = description.constraints
+    return any(j.laws for j in description.joints) or any(hasattr(c, "rows") or c.prescribed(0.0) for c in constraints)
+
+
+# ---- from the core's results to a trajectory -------------------------------------------------------------------------
+
+
+def trajectory_of(mechanism: Mechanism, t: Array, x: Array, counted: int, **facts: Any) -> Trajectory:
+    """Return the trajectory of a run with states x (n, size), of which the last `counted` are coordinates of loop joints."""
+    q, v, z = np.split(x, (mechanism.nq, mechanism.nq + mechanism.nv), axis=1)
+    loop_q = x[:, x.shape[1] - counted :] if counted else None
+    return Trajectory(mechanism, t, q, v, internal_state=z, loop_q=loop_q, **facts)
+
+
+def forces_of(setup: Setup, core: _core.Simulation, dt: float, parameters: Array | None = None) -> dict[str, Any]:
+    """Return the arguments of a trajectory for its forces: efforts and friction, evaluated when they are needed, and its rigid contacts.
+
+    Parameters of force elements are those of the core, or `parameters` (n, parameters) at each sample.
+    """
+
+    def at_samples(forces: Callable[..., Array], *arguments: float) -> Efforts:
+        return lambda t, q, v, z: forces(t, np.concatenate([q, v, z], axis=-1), *arguments, parameters=parameters)
+
+    rigid = zip((term for term in setup.terms if term["kind"] == "RigidContact"), core.rigid_contacts, strict=True)
+    planes = [(x["frame"], x["on"], tuple(x["normal"]), float(x["radius"]), *place) for x, place in rigid]
+    if planes:
+        from .histories import PlaneContact
+
+        planes = [PlaneContact(*contact) for contact in planes]
+    friction = at_samples(core.friction, dt) if core.has_friction else None
+    return {"efforts": at_samples(core.efforts), "friction": friction, "touching": core.touching, "on_planes": planes}
+
+
+# ---- initial states --------------------------------------------------------------------------------------------------
+
+
+def joint_at(mechanism: Mechanism, place: int) -> Any:
+    """Return the joint to which the velocity with this index belongs."""
+    return next(j for j in map(mechanism.joint, mechanism.joints) if place in range(*j.v_slice.indices(mechanism.nv)))
 
 
 def moved_by_closing(mechanism: Mechanism | Variants, requested: Array, closed: Array) -> Array:
@@ -204,9 +478,8 @@ def moved_by_closing(mechanism: Mechanism | Variants, requested: Array, closed: 
 
 def mechanism_of(mechanism: Mechanism | Variants, run: int) -> Mechanism:
     """Return the mechanism of a run."""
-    return cast(
-        Mechanism, mechanism if mechanism._base is mechanism else cast("Variants", mechanism)[run % mechanism._count]
-    )
+    several: Any = mechanism
+    return cast(Mechanism, mechanism if mechanism._base is mechanism else several[run % mechanism._count])
 
 
 def stops_of(mechanism: Mechanism | Variants, elements: Iterable[Any]) -> tuple[tuple[str, int, float, float], ...]:
@@ -234,8 +507,7 @@ def start_of(mechanism: Any, q: ArrayLike) -> Array:
         return np.asarray(mechanism.neutral())  # the simulation raises the error later
     x, unsound = mechanism.normalize(x, return_status=True)
     if mechanism.nc:
-        x, _ = _replaced(unsound != 0, mechanism, x, x)
-        x, _ = mechanism.project_configuration(x, return_status=True)
+        x, _ = mechanism.project_configuration(_replaced(unsound != 0, mechanism, x, x)[0], return_status=True)
     return _replaced((unsound != 0) | ~np.isfinite(x).all(axis=-1), mechanism, x, x)[0]
 
 
@@ -248,14 +520,7 @@ def loop_coordinates(mechanism: Mechanism, q: Array, time: float, near: Mapping[
     return np.concatenate([q[..., :0], *(x[joint.name] for joint in mechanism._closing_joints)], axis=-1)
 
 
-def method_for(
-    method: str,
-    elements: Iterable[Any],
-    varies: bool,
-    mechanism: Mechanism | Variants,
-    start: ArrayLike | None,
-    dt: float,
-) -> str:
+def method_for(method: str, elements: Iterable[Any], varies: bool, mechanism: Any, start: Any, dt: float) -> str:
     """Return the method that "auto" selects.
 
     Contact friction and bristles are too stiff for explicit steps of any usual length. Dampers and springs may be too stiff as well, which is tested
@@ -265,13 +530,13 @@ def method_for(
         return method
     if any(e.rigid for e in elements):
         return "contact"
-    stiff = "implicit_midpoint" if varies else "rosenbrock"
     if any(e.stiff for e in elements):
-        return stiff
+        return "implicit_midpoint" if varies else "rosenbrock"
     for first, q in _some_starts(mechanism, start):
-        from .stiffness import outruns
+        from .warnings import STABLE, fastest_rate
 
-        if outruns(first, start_of(first, q), dt):
+        fastest = fastest_rate(first, start_of(first, q))
+        if fastest is not None and fastest.rate * dt > 0.5 * STABLE:  # a margin, because effective inertia changes
             return "implicit_midpoint"
     return "rk4"
 
@@ -290,54 +555,20 @@ def _some_starts(mechanism: Mechanism | Variants, start: ArrayLike | None) -> It
 
 def check_contact(mechanism: Mechanism | Variants, method: str, stabilisation: str, elements: Iterable[Any]) -> None:
     """Raise ModelError for rigid contact with another method than "contact", or for options that method "contact" does not support."""
-    if not _core.methods[method].rigid:
-        for e in elements:
-            if e.rigid:
-                raise ModelError(f"{type(e).__name__} requires method='contact'; got {method!r}")
-        return
-    compliant = next((type(e).__name__ for e in elements if e.stiff), None)
-    if compliant:
-        raise ModelError(
-            f"method='contact' supports RigidContact and dry friction of joints; got {compliant}, which is compliant"
-        )
-    if stabilisation != "projection":
+    rigid = METHODS[method].rigid
+    wrong = next((type(e).__name__ for e in elements if (e.stiff if rigid else e.rigid)), None)
+    if wrong and not rigid:
+        raise ModelError(f"{wrong} requires method='contact'; got {method!r}")
+    if wrong:
+        raise ModelError(f"method='contact' supports RigidContact and dry friction; got {wrong}, which is compliant")
+    if rigid and stabilisation != "projection":
         raise ModelError(f"method='contact' requires stabilisation='projection'; got {stabilisation!r}")
-    if mechanism._solver[2]:
+    if rigid and mechanism._solver[2]:
         raise ModelError("method='contact' does not support substructures: build the mechanism with substructures=0")
 
 
-def touching_states(core: _core.Simulation) -> tuple[int, int, int] | None:
-    """Return the layout of the contacts of shapes in z: first index, number of points, states of each point; None without such contacts."""
-    return None if core.touching[1] < 0 else core.touching
-
-
-def plane_contacts(setup: Setup, core: _core.Simulation) -> tuple[PlaneContact, ...]:
-    """Return the RigidContacts of a simulation, with the indices of their states in z."""
-    rigid = [term for term in setup.terms if term["kind"] == "RigidContact"]
-    if not rigid:
-        return ()
-    from .histories import PlaneContact
-
-    return tuple(
-        PlaneContact(term["frame"], term["on"], tuple(term["normal"]), float(term["radius"]), *place)
-        for term, place in zip(rigid, core.rigid_contacts, strict=True)
-    )
-
-
-def shapes_that_touch(mechanism: Mechanism | Variants, method: str, elements: Iterable[Element]) -> list[Element]:
-    """Return the force elements for contacts of shapes, which are added if the caller has not added them."""
-    if (
-        not _core.methods[method].rigid
-        or any(e._kind == "CollisionContacts" for e in elements)
-        or not mechanism._may_touch
-    ):
-        return []
-    from ..control.elements import CollisionContacts
-
-    return [CollisionContacts()]
-
-
 def has_functions_of_q(mechanism: Mechanism | Variants) -> bool:
+    """Return True if rows of constraints are Python functions."""
     return any(callable(getattr(spec, "rows", None)) for spec in mechanism.description.constraints)
 
 

@@ -1,4 +1,4 @@
-"""Simulation of a mechanism with force elements, from a state to a trajectory."""
+"""Simulation of a mechanism with force elements, from a state to a trajectory; events and checkpoints."""
 
 from __future__ import annotations
 
@@ -7,49 +7,37 @@ import signal
 import threading
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
-from .._arrays import Array, ArrayLike, checked_number, real_array
+from .._arrays import Array, ArrayLike, checked_number, checked_text, is_masked, real_array
 from .._core import Status
+from .._renamed import with_new_kinds
 from ..analysis.scaling import velocity_scale
-from ..control.element import ForceElement, functions_and_elements
+from ..control.element import ForceElement, functions_and_elements, task_controls
+from ..description.specs import Description
 from ..dynamics.options import Unpack, shows_options
-from ..errors import IntegrationError, ModelError, ShapeError, StateError
+from ..errors import OF_MOTORS, IntegrationError, ModelError, ShapeError, StateError, check_choice
 from ..mechanism import Mechanism, checked_mechanism
-from . import arguments
-from .arguments import RunOptions, Stepping
-from .limits import JointLimits
-from .setup import Prepared, loop_coordinates, plane_contacts, start_of, touching_states
-from .trajectory import Efforts, Trajectory
-from .warnings import at, fault_of_steps, warn_of_runs, warn_of_starts
+from . import setup
+from .setup import METHODS, Prepared, RunOptions, Stepping
+from .trajectory import Trajectory
+from .warnings import STABLE, at, fastest_rate, fault_of_steps, warn_of_runs, warn_of_starts
 
-if TYPE_CHECKING:
-    from .functions import Controller, Event, EventFunction
-
-__all__ = ["simulate"]
+__all__ = ["Event", "simulate"]
 
 
 @shows_options
 def simulate(
-    mechanism: Mechanism,
-    q: ArrayLike | None = None,
-    v: ArrayLike | None = None,
-    duration: float | None = None,
-    controller: Controller | ForceElement | Sequence[Controller | ForceElement] | None = None,
-    *,
-    rtol: float = 1e-6,
-    atol: float = 1e-9,
-    times: ArrayLike | None = None,
-    events: Event | EventFunction | Iterable[Event | EventFunction] = (),
-    max_step: float = np.inf,
-    resume: Trajectory | Mapping[str, Any] | None = None,
-    progress: bool = False,
-    sensitivities: Iterable[str] | None = None,
+    mechanism: Mechanism, q: ArrayLike | None = None, v: ArrayLike | None = None, duration: float | None = None,
+    controller: Controller | ForceElement | Sequence[Controller | ForceElement] | None = None, *, rtol: float = 1e-6, atol: float = 1e-9,
+    times: ArrayLike | None = None, events: Event | EventFunction | Iterable[Event | EventFunction] = (), max_step: float = np.inf,
+    resume: Trajectory | Mapping[str, Any] | None = None, progress: bool = False, sensitivities: Iterable[str] | None = None,
     **options: Unpack[RunOptions],
-) -> Trajectory:
+) -> Trajectory:  # fmt: skip
     """Simulate a mechanism and return its trajectory.
 
     Parameters
@@ -154,57 +142,39 @@ def simulate(
     if duration is None:
         raise TypeError("simulate() needs a duration [s]")
     stepping = Stepping.checked("simulate", mechanism, duration, options)
-    rtol, atol = (checked_number(name, x) for name, x in (("rtol", rtol), ("atol", atol)))
+    rtol, atol = checked_number("rtol", rtol), checked_number("atol", atol)
     max_step = checked_number("max_step", max_step, finite=False)
     if resume is not None and (q is not None or v is not None or stepping.near is not None):
         raise TypeError("resume= contains the state: omit q, v and near")
-    checkpoint: dict[str, Any] | None = None
-    if resume is not None:
-        from .checkpoint import as_checkpoint
-
-        checkpoint = as_checkpoint(resume)
-    if checkpoint is not None and stepping.method == "auto":
-        valid = checkpoint["method"] in arguments.METHODS
-        # restore() rejects an invalid checkpoint later
-        stepping = replace(stepping, method=checkpoint["method"] if valid else "rk4")
-    named_events: list[Event] = []
-    if events != ():
-        from .functions import as_events
-
-        named_events = as_events(events)
-    functions, elements = functions_and_elements(controller)
-    felt_at = q if checkpoint is None else checkpoint.get("felt_at")
-    watched, varies = JointLimits(mechanism, stepping.limits, elements), sensitivities is not None
-    prepared = Prepared.of(mechanism, (functions, elements), watched, stepping, felt_at, varies=varies)
-    adaptive = arguments.METHODS[prepared.setup.method].adaptive
+    checkpoint = None if resume is None else checked_checkpoint(resume)
+    if checkpoint is not None:
+        stepping = stepping.resumed(checkpoint)
+    elif q is None or v is None:
+        raise TypeError("simulate() needs q and v, or resume=")
+    named_events, varies = as_events(events), sensitivities is not None
+    felt_at = q if checkpoint is None else checkpoint["felt_at"]
+    prepared = Prepared.of(mechanism, functions_and_elements(controller), stepping, felt_at, varies=varies)
+    adaptive = METHODS[prepared.setup.method].adaptive
+    if adaptive:
+        stepping.timing.check_longest_step(max_step)
     if sensitivities is not None:
         from .derivatives import along_run, checked_names
 
         if named_events or times is not None or resume is not None:
-            raise ValueError(
-                "sensitivities= requires all steps of a run from its start: omit events, times= and resume="
-            )
+            raise ValueError("sensitivities= requires all steps from the start of a run: omit events, times, resume")
         sensitivities = checked_names(prepared, sensitivities)
 
     def attempt(every: int) -> Integration:
-        integration = Integration(prepared, named_events)
-        if checkpoint is None:
-            integration.begin(q, v, stepping, every)
-        else:
-            integration.restore(checkpoint)
-        if adaptive:
-            arguments.check_longest_step(max_step, integration.core.state["shown"][0], stepping.duration)
-        integration.go(stepping.duration, times, rtol, atol, max_step, progress)
+        integration = Integration(prepared, stepping, named_events)
+        integration.restore(checkpoint) if checkpoint is not None else integration.begin(q, v, every)
+        integration.go(times, (rtol, atol, max_step), progress)
         return integration
 
     # functions of the caller may count their calls, and a resumed run keeps its step
-    given = options.get("dt") is not None or checkpoint is not None or sensitivities is not None
-    repeats = not (given or adaptive or functions or any(prepared.forces.sampled))
-    run = _reliable(attempt, arguments.finer_steps(stepping) if repeats else ()).result()
+    fixed = options.get("dt") is not None or checkpoint is not None or varies or adaptive or prepared.calls
+    run = _reliable(attempt, () if fixed else stepping.timing.divisors()).result()
     if sensitivities is not None:
-        x = np.concatenate([run.q, run.v, run.internal_state], axis=-1)
-        simulated = float(run.t[-1]) - stepping.start  # less than the duration after Ctrl-C
-        run.__dict__["sensitivities"] = along_run(prepared, x, stepping.start, simulated, stepping.dt, sensitivities)
+        run.__dict__["sensitivities"] = along_run(prepared, run, stepping, sensitivities)
     return run
 
 
@@ -242,7 +212,7 @@ CHUNK = 4096  # steps between updates of the progress bar
 
 
 class Integration:
-    """Run of one simulation: the core's steps, samples, events and checkpoints.
+    """Run of one simulation by the core.
 
     Attributes
     ----------
@@ -257,69 +227,41 @@ class Integration:
     error: IntegrationError | None = None
     fault = ""
 
-    def __init__(self, prepared: Prepared, events: list[Event]) -> None:
-        setup, forces = prepared.setup, prepared.forces
+    def __init__(self, prepared: Prepared, stepping: Stepping, events: list[Event]) -> None:
+        forces, mechanism = prepared.forces, prepared.setup.mechanism
         if forces.parameters.ndim > 1:
-            raise ShapeError(
-                "force elements: parameters, time functions or targets differ from run to run; use simulate_many()"
-            )
-        self.prepared, self.setup, self.mechanism, self.events = prepared, setup, setup.mechanism, events
-        call: Controller | None = None
-        sampled: list[Controller | None] = [None for _ in forces.sampled]
-        if prepared.functions or any(forces.sampled):
-            from .functions import force, sampled_force
+            raise ShapeError("force elements: values or functions that differ from run to run; use simulate_many()")
+        self.prepared, self.setup, self.stepping, self.events = prepared, prepared.setup, stepping, events
+        self.mechanism, self.split = mechanism, (mechanism.nq, mechanism.nq + mechanism.nv)
+        call = force(mechanism, prepared.functions) if prepared.functions else None
+        sampled = [force(mechanism, group, sampled=True) if group else None for group in forces.sampled]
+        functions = [(event._value, event.direction, event.terminal) for event in events]
+        self.core = prepared.setup.core(forces.parameters, call, sampled, functions)
 
-            call = force(self.mechanism, prepared.functions) if prepared.functions else None
-            sampled = [sampled_force(self.mechanism, group) if group else None for group in forces.sampled]
-        event_functions = [(e._value, e.direction, e.terminal) for e in events]
-        self.core = setup.core(forces.parameters, call, sampled, event_functions)
-        self.touching, self.on_planes = touching_states(self.core), plane_contacts(setup, self.core)
-
-    def begin(self, q: ArrayLike | None, v: ArrayLike | None, stepping: Stepping, every: int) -> None:
+    def begin(self, q: Any, v: Any, every: int) -> None:
         """Set the initial state, projected onto the loops, and the number of steps into which dt is divided."""
-        if q is None or v is None:
-            raise TypeError("simulate() needs q and v, or resume=")
-        mechanism = self.mechanism
+        mechanism, start = self.mechanism, self.stepping.start
         q, v = real_array("q", q), real_array("v", v)
-        if np.shape(q) != (mechanism.nq,) or np.shape(v) != (mechanism.nv,):
-            raise ShapeError(
-                f"q and v must be ({mechanism.nq},) and ({mechanism.nv},); got {np.shape(q)} and {np.shape(v)}"
-            )
-        turns = arguments.checked_turns(mechanism, stepping.near, 1)
-        x, begun = self.setup.begin(self.core, q[None], v[None], stepping.start, turns)
+        if q.shape != (mechanism.nq,) or v.shape != (mechanism.nv,):
+            raise ShapeError(f"q and v must be ({mechanism.nq},) and ({mechanism.nv},); got {q.shape} and {v.shape}")
+        turns = setup.checked_turns(mechanism, self.stepping.near, 1)
+        x, begun = self.setup.begin(self.core, q[None], v[None], start, turns)
         if begun[0] != Status.FINISHED:
-            self._refuse(q, v, stepping.start, begun[0])
+            _raise_start(mechanism, q, v, start, begun[0])
         if every == 1:
-            warn_of_starts(mechanism, q[None], x[:, : mechanism.nq], stepping.start)
+            warn_of_starts(mechanism, q[None], x[:, : mechanism.nq], start)
         self.every = every
-        self.core.begin(x[0], stepping.start, stepping.dt / every)
-
-    def _refuse(self, q: Array, v: Array, start: float, status: int) -> None:
-        """Raise the error of an initial state that is invalid for a simulation."""
-        mechanism = self.mechanism
-        if not np.isfinite(v).all():
-            raise StateError(f"v must be finite; got {v}")
-        q = mechanism.normalize(q)
-        if status == Status.INVALID_STATE:
-            raise StateError(
-                f"the loops are open by {np.abs(mechanism.constraint_residual(q, time=start)).max():.3g} at the start, too far to close them "
-                f"by a small correction: pass mechanism.assemble(near=q{at(start)})"
-            )
-        closed, _ = mechanism.project_configuration(q, time=start, return_status=True)
-        mechanism.project_velocity(closed, v, time=start)
+        self.core.begin(x[0], start, self.stepping.dt / every)
 
     def restore(self, checkpoint: dict[str, Any]) -> None:
         """Restore the state of an earlier simulation."""
-        from .checkpoint import check_fields, checked_spacing
-
-        check_fields(checkpoint)
-        self.every = checked_spacing(checkpoint)
+        self.every = checkpoint["every"]
         for name, mine in (("mechanism", self.mechanism.description), ("method", self.setup.method)):
             if checkpoint[name] != mine:
                 raise ModelError(f"the checkpoint belongs to another {name}")
-        time, counted = float(checkpoint["shown"][0]), int(checkpoint.get("counted", 0))
-        x = self._restored("x", checkpoint["x"], checkpoint["t"], counted)
-        shown = time, self._restored("shown", checkpoint["shown"][1], time, counted)
+        time, shown = checkpoint["shown"]
+        x = self._restored("x", checkpoint["x"], checkpoint)
+        shown = time, self._restored("shown", shown, checkpoint)
         self.core.restore(
             checkpoint | {"x": x, "shown": shown},
             looks=checkpoint["stabilisation"] != self.setup.stabilisation,
@@ -327,58 +269,47 @@ class Integration:
             anew=checkpoint["force_elements"] != self.prepared.forces.as_tuple(),
         )
 
-    def _restored(self, name: str, value: Any, time: float, counted: int) -> Array:
-        """Return a copy of a state, in which the counted revolutions of loop joints are added or removed as this run requires."""
-        from .checkpoint import state_of_checkpoint
-
-        size, now = self.core.size, self.core.counted
-        if counted == now or np.ndim(value) != 1:
-            return state_of_checkpoint(name, value, size)
-        x = state_of_checkpoint(name, value, size - now + counted)[: size - now]
-        return np.append(x, loop_coordinates(self.mechanism, x[: self.mechanism.nq], time)[:now])
+    def _restored(self, name: str, value: Any, checkpoint: dict[str, Any]) -> Array:
+        """Return a checked state, in which the counted revolutions of loop joints are added or removed as this run requires."""
+        x, size, now = real_array(f"'{name}' of the checkpoint", value), self.core.size, self.core.counted
+        counted = int(checkpoint["counted"])
+        if x.shape != (expected := (size - now + counted,)):
+            of = "It belongs to a controller with other internal states"
+            raise ModelError(f"'{name}' of the checkpoint has shape {x.shape}; expected {expected}. {of}")
+        if not np.isfinite(x).all():
+            raise ModelError(f"'{name}' of the checkpoint must be finite; got {x}")
+        if counted == now:
+            return x
+        time = checkpoint["shown"][0] if name == "shown" else checkpoint["t"]
+        return np.append(x[: size - now], setup.loop_coordinates(self.mechanism, x[: self.mechanism.nq], time)[:now])
 
     def checkpoint(self) -> dict[str, Any]:
         """Return all data from which another simulation can continue at the current state."""
-        setup, prepared = self.setup, self.prepared
+        forces, felt_at = self.prepared.forces.as_tuple(), self.prepared.felt_at
         return {
-            "mechanism": self.mechanism.description, "method": setup.method, "stabilisation": setup.stabilisation, "felt_at": prepared.felt_at,
-            "force_elements": prepared.forces.as_tuple(), "counted": self.core.counted, "every": self.every, **self.core.state,
+            "mechanism": self.mechanism.description, "method": self.setup.method, "stabilisation": self.setup.stabilisation,
+            "felt_at": felt_at, "force_elements": forces, "counted": self.core.counted, "every": self.every, **self.core.state,
         }  # fmt: skip
 
-    def go(
-        self, duration: float, times: ArrayLike | None, rtol: float, atol: float, max_step: float, progress: bool
-    ) -> None:
+    def go(self, times: ArrayLike | None, tolerances: tuple[float, ...], progress: bool) -> None:
         """Run the simulation to its end, and examine its steps."""
-        begun, core, adaptive = clock.perf_counter(), self.core, arguments.METHODS[self.setup.method].adaptive
-        # the displayed final state may be an interpolation after the last complete step
-        dt, (first, shown) = core.state["dt"], core.state["shown"]
-        end, begun_at = first + duration, core.state["x"]  # the state from which the steps continue
-        arguments.check_advance(first, duration, dt)
-        arguments.check_periods(self.setup.terms, duration, dt)
-        kept_states = duration / (dt * self.every) + 2.0 if times is None else float(real_array("times", times).size)
-        arguments.check_memory(kept_states, 1, core.size)
-        samples = None if times is None else _sample_times(times, first, end)
-        between_steps = None if samples is None or adaptive else samples[samples > first]
-        core.aim(end, samples[samples > first] if samples is not None and adaptive else None, (rtol, atol, max_step))
-        sample_times, states, status = [np.array([first])], [shown[None]], Status.FINISHED
-        bar = arguments.progress_bar(duration, progress)
+        core, stepping = self.core, self.stepping
+        parts: list[Any] = []
+        begun, begun_at, first = clock.perf_counter(), core.state["x"], stepping.start
+        samples = None if times is None else _sample_times(times, first, first + stepping.duration)
+        setup.check_memory(stepping.duration / stepping.dt + 2.0 if samples is None else samples.size, 1, core.size)
+        core.aim(first + stepping.duration, samples, self.every, tolerances)
         # chunks are computed by a call, not by a generator, which would convert a caller's StopIteration into RuntimeError
-        with contextlib.closing(bar) if bar is not None else contextlib.nullcontext(), _ending_by_signal(core):
-            while not core.finished:
-                made = core.state["k"]
-                t, x, status = core.advance(CHUNK)
-                t, x = self._samples(t[1:], x[1:], made) if between_steps is None else self._at(between_steps, t, x)
-                sample_times.append(t)
-                states.append(x)
-                if bar is not None and len(t):
-                    bar.update(min(float(t[-1]) - first, duration) - bar.n)
-        t, x = np.concatenate(sample_times), np.concatenate(states)
-        if samples is not None and not (len(samples) and samples[0] == first):
-            t, x = t[1:], x[1:]
+        with setup.progress_bar(stepping.duration, progress) as report, _ending_by_signal(core):
+            while not (parts and core.finished):
+                parts.append(core.advance(CHUNK))
+                if report is not None and len(parts[-1][0]):
+                    report(min(float(parts[-1][0][-1]) - first, stepping.duration), stepping.duration)
+        t, x = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
         self.simulated = float(core.state["shown"][0]) - first
-        self._finish(t, x, status, clock.perf_counter() - begun)
+        self._finish(t, x, parts[-1][2], clock.perf_counter() - begun)
         if self.error is None:
-            self.fault = self._fault(min(dt, duration), begun_at)
+            self.fault = self._fault(begun_at)
 
     @property
     def unreliable(self) -> bool:
@@ -390,127 +321,71 @@ class Integration:
         if self.error is not None:
             raise self.error
         time, x = self.core.state["shown"]
-        nq, nv = self.mechanism.nq, self.mechanism.nv
-        end = time, x[None, :nq], x[None, nq : nq + nv], np.ones(1, dtype=bool)
-        warn_of_runs([(slice(None), self.prepared)], self.core.record, self.fault, end)
+        q, v, _ = np.split(x[None], self.split, axis=1)
+        warn_of_runs([(slice(None), self.prepared)], self.core.record, self.fault, (time, q, v, np.ones(1, dtype=bool)))
         return self.trajectory
-
-    def _samples(self, t: Array, x: Array, made: int) -> tuple[Array, Array]:
-        """Return every so many of the steps after a number of steps, and the last one of the run."""
-        if self.every == 1:
-            return t, x
-        kept = (made + 1 + np.arange(len(t))) % self.every == 0
-        kept[-1:] |= self.core.finished
-        return t[kept], x[kept]
-
-    def _at(self, samples: Array, t: Array, x: Array) -> tuple[Array, Array]:
-        """Interpolate states of steps at the samples, and append the state at which an event ended the run."""
-        times = samples[(samples > t[0]) & (samples <= t[-1])]
-        ended = self.core.ended_by is not None
-        if ended and not (len(times) and times[-1] == t[-1]):
-            times = np.append(times, t[-1])
-        if not len(times):
-            return times, x[:0]
-        nq, nv = self.mechanism.nq, self.mechanism.nv
-        integrated, counted = self.core.integrated, self.core.size - self.core.counted
-        q, v = Trajectory(self.mechanism, t, x[:, :nq], x[:, nq : nq + nv]).at(times)
-        before = np.searchsorted(t, times, side="right") - 1
-        constant = x[before, integrated:counted]  # values of sampled controllers are constant between their samples
-        z, turns = (
-            [np.interp(times, t, column) for column in block.T]
-            for block in (x[:, nq + nv : integrated], x[:, counted:])
-        )
-        rows = np.column_stack([q, v, *z, constant, *turns])
-        if self.touching is not None:  # identifiers of points cannot be interpolated
-            from .histories import BEFORE
-
-            first, points, each = self.touching
-            columns = nq + nv + first + np.arange(BEFORE + each * points)
-            rows[:, columns] = x[np.ix_(before, columns)]
-        if ended:
-            rows[-1] = x[-1]
-        return times, rows
 
     def _finish(self, t: Array, x: Array, status: int, seconds: float) -> None:
         """Set the trajectory, and the failure that ended it."""
-        core, nq, nv = self.core, self.mechanism.nq, self.mechanism.nv
+        core, state = self.core, self.checkpoint()
         outcome = "finished" if core.ended_by is None else f"terminated: {self.events[core.ended_by].name}"
         if status:
             outcome = "interrupted" if status == Status.INTERRUPTED else "diverged"
-        state, size, events = self.checkpoint(), core.size, {}
-        for k, event in enumerate(self.events):
-            events[event.name] = np.array([time for index, time in core.found if index == k])
-
-        def at_samples(forces: Callable[..., Array], *arguments: float) -> Efforts:
-            return lambda t, q, v, z: forces(t, np.concatenate([q, v, z], axis=-1), *arguments)
-
-        efforts, friction = at_samples(core.efforts), at_samples(core.friction, state["dt"])
-        acts = core.calls or bool(self.setup.terms)
-        self.trajectory = Trajectory(
-            self.mechanism, t, x[:, :nq], x[:, nq : nq + nv], internal_state=x[:, nq + nv :],
-            loop_q=x[:, size - core.counted :] if core.counted else None,
-            efforts=efforts if acts else np.zeros((len(t), nv)), friction=friction if core.has_friction else None,
-            statistics=self._statistics(seconds), status=outcome, events=events, checkpoint=state, touching=self.touching,
-            on_planes=self.on_planes,
-        )  # fmt: skip
+        found = [np.array([time for index, time in core.found if index == k]) for k in range(len(self.events))]
+        events = {event.name: times for event, times in zip(self.events, found, strict=True)}
+        facts = setup.forces_of(self.setup, core, state["dt"])
+        facts |= {"events": events, "status": outcome, "checkpoint": state}
+        if not (core.calls or self.setup.terms):
+            facts["efforts"] = np.zeros((len(t), self.mechanism.nv))
+        facts["statistics"] = self._statistics(seconds)
+        self.trajectory = setup.trajectory_of(self.mechanism, t, x, core.counted, **facts)
         if status in FAILURES:
-            idle = next(iter(self.mechanism._massless), None)
-            fault = (
-                f"no body has inertia along joint '{idle}', so its acceleration is undefined,"
-                if idle
-                else FAILURES[status]
-            )
+            fault = FAILURES[status]
+            for joint in self.mechanism._massless[:1]:
+                fault = f"no body has inertia along joint '{joint}', so its acceleration is undefined,"
             self.error = IntegrationError(
                 f"{fault} at t = {state['t']:.9g} s, after {core.counts['steps']} steps of '{self.setup.method}'; "
                 f"{self._outrun(x, status)}{self._law_failures(x[-1])}.trajectory of this error has the samples up to there",
                 self.trajectory,
             )
 
-    def _fastest(self, x: Array) -> str:
+    def _fastest(self, x: Array, dt: float) -> str:
         """Return a message about the joint with the largest motion in the last plausible step, or "" if the method resolves this motion."""
-        mechanism, dt = self.mechanism, float(self.core.state["dt"])
-        step = np.abs(x[:, mechanism.nq : mechanism.nq + mechanism.nv]) * dt / velocity_scale(mechanism)
+        mechanism = self.mechanism
+        step = np.abs(x[:, slice(*self.split)]) * dt / velocity_scale(mechanism)
         resolved = step[np.isfinite(step).all(axis=1) & (step < ABSURD).all(axis=1)]
         if not (len(resolved) and resolved[-1].max(initial=0.0) > LARGE):
             return ""
         place = int(np.argmax(resolved[-1]))
-        joint = next(
-            j for j in map(mechanism.joint, mechanism.joints) if place in range(*j.v_slice.indices(mechanism.nv))
-        )
-        return f"joint '{joint.name}' moves by {resolved[-1][place]:.2g} a step [rad, sizes of the bodies]: give method='dopri5', or a smaller dt than {dt:.3g} s; "
+        name = setup.joint_at(mechanism, place).name
+        return f"joint '{name}' moves by {resolved[-1][place]:.2g} a step [rad, sizes of the bodies]: give method='dopri5', or a smaller dt than {dt:.3g} s; "
 
     def _outrun(self, x: Array, status: int) -> str:
         """Return a message about dampers, springs or contacts that are too fast for the method, or about the rate of the applied forces."""
-        facts, dt = arguments.METHODS[self.setup.method], float(self.core.state["dt"])
+        facts, dt = METHODS[self.setup.method], float(self.core.state["dt"])
         method, stable = facts.name, facts.stable
         if facts.rigid or facts.adaptive:
             return ""
-        from .stiffness import STABLE, fastest_rate
-
         finite = x[np.isfinite(x).all(axis=1)]
-        start = start_of(self.mechanism, finite[0, : self.mechanism.nq])
+        start = setup.start_of(self.mechanism, finite[0, : self.mechanism.nq])
         fast = fastest_rate(self.mechanism, start, self.prepared.elements)
         if fast is not None and fast.rate * dt > min(stable, STABLE) and (np.isfinite(stable) or fast.is_contact):
             return fast.message(method, dt) + "; "
         rate = float(self.core.record["stiffness"][0])
         if not rate > stable:
-            return self._fastest(x) if status == Status.DIVERGED else ""
+            return self._fastest(x, dt) if status == Status.DIVERGED else ""
         return f"the fastest rate of the applied forces is {rate / dt:.3g}/s, {rate:.3g} a step, and '{method}' is stable up to {stable:.3g}: give method='implicit_midpoint', or dt = {stable * dt / rate:.1g} or less; "
 
     def _law_failures(self, last: Array) -> str:
         """Return the failures that TaskControls report in the last state of a run, or in the state before it."""
-        from ..control.terms import task_controls
-
-        nq, nv, now = self.mechanism.nq, self.mechanism.nv, self.core.state
-        states = [x for x in (now["x"], last) if np.isfinite(x).all()]
-        failures = [
-            next(filter(None, (law._refusal(now["t"], x[:nq], x[nq : nq + nv]) for x in states)), "")
+        time, states = self.core.state["t"], [x for x in (self.core.state["x"], last) if np.isfinite(x).all()]
+        return "".join(
+            next((f"{failure}; " for x in states if (failure := law._refusal(time, *np.split(x, self.split)[:2]))), "")
             for law in task_controls(self.prepared.elements)
-        ]
-        return "".join(f"{failure}; " for failure in failures if failure)
+        )
 
     def _statistics(self, seconds: float) -> dict[str, Any]:
-        method, record, counts = arguments.METHODS[self.setup.method], self.core.record, self.core.counts
+        method, record, counts = METHODS[self.setup.method], self.core.record, self.core.counts
         explicit = np.isfinite(method.stable)
         return {
             "method": method.name, "dt": float(self.core.state["dt"]), **counts, "seconds": seconds,
@@ -524,19 +399,28 @@ class Integration:
             method.rigid else {}),
         }  # fmt: skip
 
-    def _fault(self, step: float, begun_at: Array) -> str:
+    def _fault(self, begun_at: Array) -> str:
         """Return the message that the steps are too long, or ""."""
-        run, nq, nv = self.trajectory, self.mechanism.nq, self.mechanism.nv
-        both = np.stack([begun_at, self.core.state["shown"][1]])[None]
-        ends = both[..., :nq], both[..., nq : nq + nv]
-        same = all(
-            len(states) and np.array_equal(states[[0, -1]], end[0])
-            for states, end in zip((run.q, run.v), ends, strict=True)
-        )
+        run, core = self.trajectory, self.core
+        ends = np.split(np.stack([begun_at, core.state["shown"][1]])[None], self.split, axis=2)[:2]
+        same = len(run) and all(np.array_equal(x[[0, -1]], end[0]) for x, end in zip((run.q, run.v), ends, strict=True))
         return fault_of_steps(
-            [(slice(None), self.prepared)], self.core.record, run.q[None], run.v[None], lambda _: run, step=step,
-            steps=self.core.counts["steps"], ends=None if same else ends,
+            [(slice(None), self.prepared)], core.record, run.q[None], run.v[None], lambda _: run,
+            step=min(core.state["dt"], self.stepping.duration), steps=core.counts["steps"], ends=None if same else (ends[0], ends[1]),
         )  # fmt: skip
+
+
+def _raise_start(mechanism: Mechanism, q: Array, v: Array, start: float, status: int) -> None:
+    """Raise the error of an initial state that is invalid for a simulation."""
+    if not np.isfinite(v).all():
+        raise StateError(f"v must be finite; got {v}")
+    q = mechanism.normalize(q)
+    if status == Status.INVALID_STATE:
+        gap = np.abs(mechanism.constraint_residual(q, time=start)).max()
+        cure = f"too far to close them by a small correction: pass mechanism.assemble(near=q{at(start)})"
+        raise StateError(f"the loops are open by {gap:.3g} at the start, {cure}")
+    closed, _ = mechanism.project_configuration(q, time=start, return_status=True)
+    mechanism.project_velocity(closed, v, time=start)
 
 
 @contextlib.contextmanager
@@ -570,3 +454,155 @@ def _sample_times(times: ArrayLike, start: float, end: float) -> Array:
     if len(t) and (t[0] < start - 1e-14 * abs(start) or t[-1] > end + 1e-14 * abs(end)):
         raise ValueError(f"times must be between {start} and {end}; got {t[0]} to {t[-1]}")
     return np.asarray(np.clip(t, start, end), dtype=np.float64)
+
+
+# ---- checkpoints -------------------------------------------------------------------------------------------------------
+
+# required fields of a checkpoint, in addition to the state x, with their types
+FIELDS: dict[str, Any] = {
+    "mechanism": Description, "method": str, "start": Real, "k": Integral, "dt": Real, "t": Real, "h": Real, "shown": tuple,
+    "stabilisation": str, "close_stages": bool, "force_elements": tuple,
+}  # fmt: skip
+
+
+def checked_checkpoint(resume: Any) -> dict[str, Any]:
+    """Return a copy of a checkpoint, or of the checkpoint of a Trajectory, with defaults of fields that earlier versions lack."""
+    checkpoint = resume.checkpoint if isinstance(resume, Trajectory) else resume
+    if isinstance(resume, Trajectory) and checkpoint is None:
+        raise ModelError("resume: this Trajectory has no checkpoint: it was not simulated, or was loaded without it")
+    if not isinstance(checkpoint, Mapping):
+        raise TypeError(f"resume must be a Trajectory or its checkpoint; got {resume!r}")
+    if missing := sorted({"x", *FIELDS} - checkpoint.keys()):
+        raise ModelError(f"resume: the checkpoint lacks {', '.join(missing)}")
+    checkpoint = {"every": 1, "counted": 0, "felt_at": None, **checkpoint}
+    for name, kind in FIELDS.items():
+        x = checkpoint[name]
+        if not isinstance(x, kind) or (isinstance(x, bool) and kind is not bool):
+            raise TypeError(f"'{name}' of the checkpoint must be a {kind.__name__.lower()}; got {x!r}")
+        if kind is Real and not (np.isfinite(x) and (x > 0.0 or name in ("start", "t"))):
+            positive = "positive and " * (name in ("dt", "h"))
+            raise ModelError(f"'{name}' of the checkpoint must be {positive}finite; got {x!r}")
+    check_choice("'stabilisation' of the checkpoint", checkpoint["stabilisation"], setup.STABILISATIONS, ModelError)
+    shown = checkpoint["shown"]
+    if not (len(shown) == 2 and isinstance(shown[0], Real) and np.isfinite(float(shown[0]))):
+        raise ModelError(f"'shown' of the checkpoint must be a finite time and a state; got {shown!r}")
+    for name, least in (("k", 0), ("every", 1)):
+        x = checkpoint[name]
+        if isinstance(x, bool) or not isinstance(x, Integral) or not least <= int(x) <= setup.MOST_STEPS:
+            raise ModelError(f"'{name}' of the checkpoint must be a number of steps, at least {least}; got {x!r}")
+    return checkpoint | {"force_elements": with_new_kinds(checkpoint["force_elements"])}
+
+
+# ---- functions of the caller: events and controllers -------------------------------------------------------------------
+
+Controller = Callable[[float, Array, Array], Any]
+EventFunction = Callable[[float, Array, Array], float]
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """Event of a simulation, at zeros of a function of time and state.
+
+    Attributes
+    ----------
+    function : function of time [s], configuration (nq,) [rad, m] and velocity (nv,) [rad/s, m/s] that returns a number; the event occurs at its zeros
+    name : key of the event times in ``Trajectory.events``, unique within a simulation
+    terminal : True ends the simulation at the event
+    direction : zeros that count. 1: the function increases; -1: it decreases; 0: both
+
+    Raises
+    ------
+    TypeError, ValueError
+        The function is not callable, or the direction is invalid.
+    """
+
+    function: Callable[[float, Array, Array], float]
+    name: str = "event"
+    terminal: bool = True
+    direction: int = 0
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"function of an Event must be callable (t, q, v); got {self.function!r}")
+        checked_text("name of an Event", self.name)
+        if not isinstance(self.direction, Real) or self.direction not in (-1, 0, 1):
+            raise ValueError(f"direction of event '{self.name}' must be 1, -1 or 0; got {self.direction!r}")
+
+    def _value(self, t: float, q: Array, v: Array) -> float:
+        """Return the value of the function; raise TypeError or StateError unless it is a finite number."""
+        returned: Any = self.function(t, q, v)
+        try:
+            number = checked_number("", returned, "", finite=False)
+        except TypeError:
+            kind = "a masked number" if is_masked(returned) else repr(returned)
+            fault = f"event '{self.name}' returned {kind}; it must return one number, such as q[0] - 1.0"
+            raise TypeError(fault) from None
+        except ValueError:  # an integer beyond the range of float64
+            number = np.inf
+        if not np.isfinite(number):
+            raise StateError(f"event '{self.name}' returned {returned!r} at t = {t:.9g}: it must be finite")
+        return number
+
+
+def as_events(value: Any) -> list[Event]:
+    """Return the events of the argument `events`, with unique names."""
+    value = [value] if isinstance(value, Event) or callable(value) else value
+    if isinstance(value, (str, Mapping)) or not isinstance(value, Iterable):
+        raise TypeError(f"events must be an Event or a function (t, q, v), or a sequence of these; got {value!r}")
+    events: list[Event] = []
+    for event in value:
+        if not isinstance(event, Event) and not callable(event):
+            raise TypeError(f"events must be Event or functions (t, q, v); got {event!r}")
+        events.append(event if isinstance(event, Event) else Event(event))
+        if any(event.name == events[-1].name for event in events[:-1]):
+            raise ValueError(f"two events are named '{events[-1].name}'; names must be unique: Event(f, name=...)")
+    return events
+
+
+# ---- controllers -------------------------------------------------------------------------------------------------------
+
+
+def force(mechanism: Mechanism, functions: Sequence[Controller], sampled: bool = False) -> Controller:
+    """Return a function for the sum of all functions' forces (2, nv): motor efforts, and the generalised force of wrenches.
+
+    The function for `sampled` functions, which must not return wrenches, returns efforts (nv,).
+    """
+    nv, part = mechanism.nv, 0 if sampled else slice(2)
+
+    def forces(t: float, q: Array, v: Array) -> Array:
+        total = np.zeros((2, nv))
+        if not (np.isfinite(q).all() and np.isfinite(v).all()):
+            total += np.nan  # the motion has diverged; the controller is not called with NaN
+            return total[part]
+        for function in functions:
+            answer, wrenches = function(t, q, v), None
+            # a tuple of nv numbers is an effort, not (effort, wrenches)
+            if isinstance(answer, tuple) and len(answer) == 2 and (answer[1] is None or isinstance(answer[1], Mapping)):
+                answer, wrenches = answer
+            if sampled and wrenches:
+                raise TypeError(
+                    f"a function in SampleAndHold returned wrenches; expected efforts ({nv},) only. Return wrenches from a function "
+                    "outside SampleAndHold, or return tau + mechanism.jacobian(q, frame).T @ wrench"
+                )
+            total[0] += _returned(answer, nv, "tau")
+            for frame, wrench in (wrenches or {}).items():
+                total[1] += mechanism.jacobian(q, frame).T @ _returned(wrench, 6, f"a wrench on '{frame}'")
+        if not np.isfinite(total).all():
+            raise StateError(f"the controller returned {total.sum(axis=0)} at t = {t:.9g}: it must be finite")
+        return total[part]
+
+    return forces
+
+
+def _returned(value: Any, size: int, name: str) -> Array:
+    """Return the checked return value (size,) of a controller; a number is valid for size 1."""
+    expected = f"it must return {name} ({size},)"
+    if value is None:
+        raise TypeError(f"the controller returned None; {expected}")
+    try:
+        x = real_array(f"{name} of the controller", value)
+    except ValueError:
+        raise ShapeError(f"the controller returned {value!r}; {expected}") from None
+    if x.shape != (size,) and not (size == 1 and x.shape == ()):
+        raise ShapeError(f"the controller returned shape {x.shape}; {expected}{OF_MOTORS * (name == 'tau')}")
+    return x

@@ -1,8 +1,13 @@
-"""Files of trajectories and sweeps.
+"""Files of trajectories and sweeps, and folders of runs that are not finished.
 
 .npz    all constructor arguments of a trajectory: arrays, and other data as JSON. Description and checkpoint are pickled; the description is also
         JSON, for readers that do not unpickle
 .csv    a table with a row for each sample, whose column names end in units (`columns`). Tables of earlier versions, without units, can be read too
+folder  results of many runs, from which an interrupted call continues:
+
+        lock             locked by the call that writes to the folder, so that no second call can write to it
+        arguments.json   hashes of the call's arguments; written last when the folder is created
+        q.npy, v.npy, …  arrays of a Sweep, memory-mapped, readable by NumPy; status.npy marks the finished runs, and is written after their results
 
 Readers return the constructor arguments of a trajectory by name, and raise ValueError for an invalid file.
 """
@@ -10,29 +15,36 @@ Readers return the constructor arguments of a trajectory by name, and raise Valu
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import math
+import mmap
 import os
 import pickle
 import re
+import shutil
+import time
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from .._arrays import Array
+from .._arrays import Array, ArrayLike, NDArray, checked_path
+from .._build import __version__
 from .._core import Status
-from .._files import needed, relative, replacing
+from .._files import locked, needed, relative, replacing
 from ..errors import ModelError
 from ..mechanism import Mechanism
 from ..shapes import Mesh
+from ..variants import Listed, Variants
 from .histories import PlaneContact
-from .limits import Limit
+from .setup import Groups, Limit
 
 FORMAT, SWEEP_FORMAT = 3, 1  # version numbers of the .npz formats
 SAMPLES = ("t", "q", "v", "a", "internal_state", "loop_q", "friction")
@@ -73,25 +85,20 @@ def _write(path: Path, mechanism: Mechanism, notes: Any, pickled: bytes, arrays:
 
 def read_npz(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
     """Read the arguments of a trajectory. With a mechanism nothing is unpickled, and the checkpoint is omitted."""
-    data = path.read_bytes()
-    try:
-        arrays, notes, described = _opened(data, FORMAT, ("t", "q", "v"))
-        statistics, status = dict(notes["statistics"]), str(notes["status"])
+
+    def facts_of(arrays: Any, notes: Any) -> dict[str, Any]:
         events = {str(name): arrays[f"event_{k}"] for k, name in enumerate(notes["events"])}
-        touching = None
-        if notes.get("touching"):
-            first, kept, each = map(int, notes["touching"])
-            touching = first, kept, each
+        facts = {"statistics": dict(notes["statistics"]), "status": str(notes["status"]), "events": events}
+        touching = tuple(map(int, notes.get("touching") or ()))
         on_planes = tuple(PlaneContact(*fields) for fields in notes.get("on_planes", ()))
-    except Exception as error:  # a foreign file may raise any error
-        raise ValueError(f"not a trajectory saved by sarrus: {error}") from error
+        return facts | {"touching": touching or None, "on_planes": on_planes}
+
+    arrays, described, facts = _opened(path, "trajectory", FORMAT, ("t", "q", "v"), facts_of)
     mechanism, pickled = _mechanism_of(path, arrays, described, mechanism, "Trajectory")
-    return {
-        "mechanism": mechanism, **{name: arrays.get(IN_FILE.get(name, name)) for name in SAMPLES}, "efforts": arrays.get("tau"),
-        "wrenches": {name[7:]: x for name, x in arrays.items() if name.startswith("wrench:")},
-        "statistics": statistics, "status": status, "events": events, "checkpoint": pickled[0] if pickled else None,
-        "touching": touching, "on_planes": on_planes,
-    }  # fmt: skip
+    samples = {name: arrays.get(IN_FILE.get(name, name)) for name in SAMPLES} | {"efforts": arrays.get("tau")}
+    wrenches = {name[7:]: x for name, x in arrays.items() if name.startswith("wrench:")}
+    checkpoint = pickled[0] if pickled else None
+    return {"mechanism": mechanism, **samples, "wrenches": wrenches, **facts, "checkpoint": checkpoint}
 
 
 def write_sweep(path: Path, contents: Mapping[str, Any]) -> None:
@@ -108,35 +115,42 @@ def write_sweep(path: Path, contents: Mapping[str, Any]) -> None:
 
 def read_sweep(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
     """Read the arguments of a sweep. With a mechanism nothing is unpickled, and the force elements are omitted."""
-    data = path.read_bytes()
-    try:
-        arrays, notes, described = _opened(data, SWEEP_FORMAT, (IN_FILE.get(name, name) for name in IN_SWEEP))
-        limits, counted = [Limit(**limit) for limit in notes["limits"]], int(notes.get("counted", 0))
-    except Exception as error:  # a foreign file may raise any error
-        raise ValueError(f"not a sweep saved by sarrus: {error}") from error
-    if mechanism is not None and notes.get("several mechanisms"):
-        fault = "its runs have different mechanisms"
-        raise ValueError(f"{fault}, which only Sweep.load(path) without mechanism= unpickles")
+
+    def facts_of(_: Any, notes: Any) -> dict[str, Any]:
+        several, limits = bool(notes.get("several mechanisms")), [Limit(**limit) for limit in notes["limits"]]
+        return {"limits": limits, "counted": int(notes.get("counted", 0)), "mechanisms": several}
+
+    names = {name: IN_FILE.get(name, name) for name in IN_SWEEP}
+    arrays, described, facts = _opened(path, "sweep", SWEEP_FORMAT, names.values(), facts_of)
+    if mechanism is not None and facts["mechanisms"]:
+        raise ValueError("its runs have different mechanisms, which only Sweep.load(path) without mechanism= unpickles")
     mechanism, pickled = _mechanism_of(path, arrays, described, mechanism, "Sweep")
     acting, mechanisms, *_ = [*pickled, None, None]
-    contents = {name: arrays[IN_FILE.get(name, name)] for name in IN_SWEEP} | {"efforts": arrays.get("efforts")}
-    _check_sweep(mechanism, contents)
-    return {
-        "mechanism": mechanism, **contents, "counted": counted, "limits": limits, "acting": acting, "mechanisms": mechanisms
-    }  # fmt: skip
+    contents = {name: arrays[stored] for name, stored in names.items()} | {"efforts": arrays.get("efforts")}
+    runs, n = len(contents["status"]), len(contents["t"])
+    for name, size in (("q", mechanism.nq), ("v", mechanism.nv), ("efforts", mechanism.nv)):
+        if contents[name] is not None and contents[name].shape != (runs, n, size):
+            raise ValueError(f"{name} must be ({runs}, {n}, {size}); got {contents[name].shape}")
+    return {"mechanism": mechanism, **contents, **facts, "acting": acting, "mechanisms": mechanisms}
 
 
-def _opened(data: bytes, format: int, needed: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """Return the arrays of an .npz, its JSON data, and the description of its mechanism; raise ValueError for missing entries."""
-    arrays = _arrays(data)
-    missing = [name for name in ("notes", "description", "pickled", *needed) if name not in arrays]
-    notes = {} if "notes" in missing else json.loads(arrays["notes"].item())
-    faults = [f"it lacks {', '.join(missing)}"] if missing else []
-    if notes.get("format", format) != format:
-        faults.append(f"it has format {notes['format']!r}; this version of sarrus reads format {format}")
-    if faults:
-        raise ValueError("; ".join(faults))
-    return arrays, notes, json.loads(arrays["description"].tobytes())
+def _opened(
+    path: Path, kind: str, format: int, needed: Iterable[str], facts_of: Any
+) -> tuple[dict[str, Any], Any, dict[str, Any]]:
+    """Return the arrays of an .npz, the description of its mechanism, and the facts from its JSON data; raise ValueError for an invalid file."""
+    data = path.read_bytes()
+    try:
+        arrays = _arrays(data)
+        missing = [name for name in ("notes", "description", "pickled", *needed) if name not in arrays]
+        notes = {} if "notes" in missing else json.loads(arrays["notes"].item())
+        faults = [f"it lacks {', '.join(missing)}"] if missing else []
+        if notes.get("format", format) != format:
+            faults.append(f"it has format {notes['format']!r}; this version of sarrus reads format {format}")
+        if faults:
+            raise ValueError("; ".join(faults))
+        return arrays, json.loads(arrays["description"].tobytes()), facts_of(arrays, notes)
+    except Exception as error:  # a foreign file may raise any error
+        raise ValueError(f"not a {kind} saved by sarrus: {error}") from error
 
 
 def _mechanism_of(
@@ -242,21 +256,12 @@ def read_parquet(path: Path, mechanisms: Sequence[Mechanism]) -> dict[str, Any]:
     index = index.reshape(runs, -1)[:, 0]
     if len(mechanisms) not in (1, runs) or (numbered(mechanisms) != index).any():
         fault = f"its {runs} runs have {len(set(index))} mechanisms, in the order {index.astype(int).tolist()[:9]}"
-        raise ValueError(
-            f"{fault}...: pass mechanism= as a list with the mechanism of each run, or as the only mechanism"
-        )
+        raise ValueError(f"{fault}...: pass mechanism= as the list of each run's mechanism, or as the only mechanism")
     q, v = table[:, :, 3 : 3 + mechanism.nq], table[:, :, 3 + mechanism.nq :]
     status = table[:, 0, 1].astype(np.int8)
     several, z = list(mechanisms) if index.any() else None, np.empty((*q.shape[:2], 0))
     samples = {"t": table[0, :, 2], "q": q, "v": v, "internal_state": z, "status": status}
     return {"mechanism": mechanism, "mechanisms": several, **samples}
-
-
-def _check_sweep(mechanism: Mechanism, contents: Mapping[str, Any]) -> None:
-    runs, n = len(contents["status"]), len(contents["t"])
-    for name, size in (("q", mechanism.nq), ("v", mechanism.nv), ("efforts", mechanism.nv)):
-        if contents[name] is not None and contents[name].shape != (runs, n, size):
-            raise ValueError(f"{name} must be ({runs}, {n}, {size}); got {contents[name].shape}")
 
 
 def _arrays(data: bytes) -> dict[str, Any]:
@@ -387,3 +392,158 @@ def wrench_columns(name: str) -> list[str]:
 
 def without_units(heads: Iterable[str]) -> list[str]:
     return [re.sub(r" \[[^][]*\]$", "", head) for head in heads]
+
+
+# ---- folder with the results of many runs ------------------------------------------------------------------------------
+
+FOLDER_FORMAT = 1
+BLOCK = 2**20  # number of bytes that are written at once
+OFTEN = 1.0  # interval between writes of results to the disk [s]
+
+
+class Store:
+    """Folder for the arrays of one call; raises ModelError if it belongs to a call with other arguments."""
+
+    @classmethod
+    @contextmanager
+    def opened(cls, folder: str | os.PathLike[str], arguments: Mapping[str, Any]) -> Iterator[Store]:
+        """Create the folder if needed, and lock it while the context is open."""
+        path = checked_path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+        with locked(path / "lock") as free:
+            if not free:
+                raise ModelError(f"store: another call of simulate_many() is writing to '{path}': pass another folder")
+            yield cls(path, arguments)
+
+    def __init__(self, folder: Path, arguments: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self.arrays: dict[str, NDArray[Any]] = {}
+        self._kept = time.monotonic()
+        self._hashes = {"format": str(FOLDER_FORMAT)} | {name: _hash(part) for name, part in arguments.items()}
+        self._index = self.folder / "arguments.json"
+        self.resumes = self._index.exists()
+        if self.resumes:
+            try:
+                stored = dict(json.loads(self._index.read_text(encoding="utf-8")))
+            except (ValueError, TypeError) as error:
+                raise ModelError(f"{self._index} was not written by sarrus: {error}") from error
+            if different := [name for name, x in self._hashes.items() if stored.get(name) != x]:
+                raise ModelError(
+                    f"the runs in '{self.folder}' have different arguments: {', '.join(different)}. Pass another folder, "
+                    "or remove this folder"
+                )
+
+    def check_room(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        """Raise MemoryError, before writing, if the arrays exceed the free space of the disk."""
+        needed, free = 8.0 * sum(map(math.prod, shapes.values())), shutil.disk_usage(self.folder).free
+        if not self.resumes and needed > free:
+            raise MemoryError(
+                f"the runs need {needed / 2**30:.3g} GiB, and the disk of '{self.folder}' has {free / 2**30:.3g} GiB free: store fewer samples "
+                "by every=, or pass a folder on another disk as store="
+            )
+
+    def array(self, name: str, shape: tuple[int, ...], value: float, dtype: Any = np.float64) -> NDArray[Any]:
+        """Return the stored array, or create one that is filled with this value."""
+        path = self.folder / f"{name}.npy"
+        if not self.resumes:
+            _fill(path, shape, value, np.dtype(dtype))
+        try:
+            length = path.stat().st_size  # checked first, because mapping would extend a truncated file
+            array: NDArray[Any] = np.load(path, mmap_mode="r+" if np.prod(shape) else None)
+        except (ValueError, OSError, EOFError) as error:
+            raise ModelError(f"{path} was changed: {error}") from error
+        complete = not isinstance(array, np.memmap) or array.offset + array.nbytes == length
+        if array.shape != shape or array.dtype != dtype or not complete:
+            raise ModelError(f"{path} was changed: expected {np.dtype(dtype)} {shape}")
+        self.arrays[name] = array
+        return array
+
+    def begin(self, ended: NDArray[np.int8], **constant: ArrayLike) -> NDArray[np.int8]:
+        """Store the constant arrays and the hashes; return the stored statuses of the runs. All other arrays must exist before."""
+        self._status = self.array("status", ended.shape, Status.INTERRUPTED, np.int8)
+        for name, x in constant.items():
+            with replacing(self.folder / f"{name}.npy") as fresh:
+                np.save(fresh, x)
+        with replacing(self._index) as fresh:
+            fresh.write_text(json.dumps(self._hashes, indent=1), encoding="utf-8")
+        return np.array(self._status)
+
+    def keep(self, ended: NDArray[np.int8], now: bool = False) -> None:
+        """Write results to the disk at most once per second; after them, write the statuses of the runs."""
+        if now or time.monotonic() > self._kept + OFTEN:
+            self._flush()
+            self._status[:] = ended
+            self._flush()
+            self._kept = time.monotonic()
+
+    def _flush(self) -> None:
+        for array in self.arrays.values():
+            if isinstance(array, np.memmap):
+                array.flush()
+                if hasattr(mmap, "MADV_DONTNEED"):  # otherwise the mapped pages would count as memory of this process
+                    cast(mmap.mmap, cast(Any, array)._mmap).madvise(mmap.MADV_DONTNEED)
+
+    def unfinished(self, groups: Groups, ended: NDArray[np.int8]) -> Groups:
+        """Return the unfinished runs and all runs of the same SIMD packets, so that each run has the same neighbours in the lanes as before.
+
+        Therefore the results are bit for bit those of an uninterrupted call.
+        """
+        from .workers import LANES
+
+        remaining = []
+        for rows, prepared in groups:
+            runs = np.arange(len(ended))[rows]
+            packets = np.unique(np.flatnonzero(ended[runs] == Status.INTERRUPTED) // LANES)
+            k = (packets[:, None] * LANES + np.arange(LANES)).ravel()
+            if len(k):
+                remaining.append((runs[k[k < len(runs)]], prepared))
+        return remaining
+
+
+def arguments_of(
+    groups: Groups, schedule: Any, method: Any, start: tuple[Array, Array, Any], parameters: Array, end: float
+) -> dict[str, Any]:
+    """Return the arguments, by name, that identify a call."""
+    rows = [[rows.start, rows.stop] if isinstance(rows, slice) else rows for rows, _ in groups]
+    setups = [p.setup for _, p in groups]
+    return {
+        "sarrus": __version__,
+        "mechanism": [(_described(setup.mechanism), of) for setup, of in zip(setups, rows, strict=True)],
+        "controller": [(setup.terms, setup.effort_limits) for setup in setups] + [parameters],
+        "limits": [setup.limits for setup in setups],
+        "method": method,
+        "times": [schedule.times, schedule.every, schedule.steps, end],
+        "q": start[0], "v": start[1], "near": start[2],
+    }  # fmt: skip
+
+
+def _described(mechanism: Mechanism | Variants) -> Any:
+    if isinstance(mechanism, Listed):
+        return [as_json(m.description) for m in mechanism]
+    description = as_json(mechanism.description)
+    return [description, mechanism._own_changes()] if isinstance(mechanism, Variants) else description
+
+
+def _hash(part: Any) -> str:
+    """Return a hash of numbers, names, and lists of these; a function has a different hash in each call."""
+
+    def plain(x: Any) -> Any:
+        if isinstance(x, np.ndarray):
+            return [str(x.dtype), x.shape, hashlib.sha256(np.ascontiguousarray(x).tobytes()).hexdigest()]
+        return x.tolist() if isinstance(x, np.generic) else repr(x)
+
+    return hashlib.sha256(json.dumps(part, default=plain, sort_keys=True).encode()).hexdigest()
+
+
+def _fill(path: Path, shape: tuple[int, ...], value: float, dtype: np.dtype[Any]) -> None:
+    """Write a file with an array of this value; all bytes are written, not a sparse file, so that a full disk raises its error now.
+
+    An existing file is replaced by a new one, not truncated, because a reader may have mapped it.
+    """
+    block = np.full(BLOCK // dtype.itemsize, value, dtype).tobytes()
+    with replacing(path) as fresh, fresh.open("wb") as file:
+        header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        remaining = int(np.prod(shape)) * dtype.itemsize
+        while remaining > 0:
+            remaining -= file.write(block[:remaining])

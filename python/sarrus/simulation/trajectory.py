@@ -120,25 +120,12 @@ class Trajectory:
 
     @renamed_arguments(z="internal_state")
     def __init__(
-        self,
-        mechanism: Mechanism,
-        t: ArrayLike,
-        q: ArrayLike,
-        v: ArrayLike,
-        *,
-        internal_state: ArrayLike | None = None,
-        loop_q: ArrayLike | None = None,
-        efforts: Efforts | ArrayLike | None = None,
-        a: ArrayLike | None = None,
-        friction: Efforts | ArrayLike | None = None,
-        wrenches: Mapping[str, ArrayLike] | None = None,
-        statistics: Mapping[str, Any] | None = None,
-        status: str = "finished",
-        events: Mapping[str, ArrayLike] | None = None,
-        checkpoint: dict[str, Any] | None = None,
-        touching: tuple[int, int, int] | None = None,
-        on_planes: Sequence[PlaneContact] = (),
-    ) -> None:
+        self, mechanism: Mechanism, t: ArrayLike, q: ArrayLike, v: ArrayLike, *, internal_state: ArrayLike | None = None,
+        loop_q: ArrayLike | None = None, efforts: Efforts | ArrayLike | None = None, a: ArrayLike | None = None,
+        friction: Efforts | ArrayLike | None = None, wrenches: Mapping[str, ArrayLike] | None = None,
+        statistics: Mapping[str, Any] | None = None, status: str = "finished", events: Mapping[str, ArrayLike] | None = None,
+        checkpoint: dict[str, Any] | None = None, touching: tuple[int, int, int] | None = None, on_planes: Sequence[PlaneContact] = (),
+    ) -> None:  # fmt: skip
         times = _kept(real_array("t", t))
         if times.ndim != 1:
             raise ShapeError(f"t must be (n,); got {times.shape}")
@@ -147,46 +134,30 @@ class Trajectory:
         check_mapping("events", events, "names to times", 0, optional=True)
         check_mapping("statistics", statistics, "names to values", 0, optional=True)
         nq, nv, n = checked_mechanism(mechanism).nq, mechanism.nv, len(times)
-        closing, all_nv = sum(j.type.nq for j in mechanism._closing_joints), mechanism._all_nv
+        closing = sum(joint.type.nq for joint in mechanism._closing_joints)
 
-        def rows(name: str, values: Any, wide: int | str) -> Array:
+        def rows(name: str, values: Any, wide: int | str) -> Any:
+            if values is None or (name in ("efforts", "friction") and callable(values)):
+                return values
             x = _kept(real_array(name, values))
             if x.ndim != 2 or len(x) != n or wide not in (x.shape[1], "m"):
                 raise ShapeError(f"{name} must be ({n}, {wide}), a row for each time; got {x.shape}")
             return x
 
-        # by object.__setattr__, because Trajectory.__setattr__ raises an error
+        # by __dict__, because Trajectory.__setattr__ raises an error
         self.__dict__.update(
-            mechanism=mechanism,
-            t=times,
-            q=rows("q", q, nq),
-            v=rows("v", v, nv),
-            internal_state=None if internal_state is None else rows("internal_state", internal_state, "m"),
-            loop_q=None if loop_q is None else rows("loop_q", loop_q, closing),
-            _given_a=None if a is None else rows("a", a, nv),
-            efforts=efforts if efforts is None or callable(efforts) else rows("efforts", efforts, nv),
-            _given_friction=friction if friction is None or callable(friction) else rows("friction", friction, all_nv),
-            wrenches=_wrenches(mechanism, wrenches, times),
-            statistics=dict(statistics or {}),
-            status=status,
+            mechanism=mechanism, t=times, q=rows("q", q, nq), v=rows("v", v, nv), loop_q=rows("loop_q", loop_q, closing),
+            internal_state=rows("internal_state", internal_state, "m"), efforts=rows("efforts", efforts, nv), _given_a=rows("a", a, nv),
+            _given_friction=rows("friction", friction, mechanism._all_nv), wrenches=_wrenches(mechanism, wrenches, times),
+            statistics=dict(statistics or {}), status=status, checkpoint=checkpoint, touching=touching, on_planes=_checked_contacts(on_planes),
             events={name: _kept(real_array(f"times of event '{name}'", at)) for name, at in (events or {}).items()},
-            checkpoint=checkpoint,
-            touching=touching,
-            on_planes=_checked_contacts(on_planes),
-        )
+        )  # fmt: skip
 
     @classmethod
     def from_motion(
-        cls,
-        mechanism: Mechanism,
-        t: ArrayLike,
-        q: ArrayLike,
-        v: ArrayLike,
-        a: ArrayLike,
-        *,
-        actuated: Sequence[str] | None = None,
+        cls, mechanism: Mechanism, t: ArrayLike, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, actuated: Sequence[str] | None = None,
         wrenches: Mapping[str, ArrayLike | Sequence[float | Law]] | None = None,
-    ) -> Trajectory:
+    ) -> Trajectory:  # fmt: skip
         """Return the trajectory of a planned or measured motion, with the generalised forces that it requires.
 
         Without loops, these are the forces of all joints, from inverse dynamics of the tree. With loops, they are the motor efforts of least norm,
@@ -303,26 +274,16 @@ class Trajectory:
         Raises ModelError without rigid contact: shapes and :class:`~sarrus.control.RigidContact` require ``method="contact"``.
         """
         if self._contacts is None:
-            raise ModelError(
-                "this Trajectory has no rigid contact: contacts of shapes and RigidContact require method='contact'"
-            )
+            raise ModelError("this Trajectory has no rigid contact, which requires method='contact'")
         return self._contacts
 
     @cached_property
     def _contacts(self) -> ContactForces | None:
         if self.internal_state is None or not (self.touching or self.on_planes):
             return None
-        from .histories import BEFORE, ContactForces
+        from .histories import ContactForces
 
-        parts = ContactForces.from_planes(self.mechanism, self.q, self.internal_state, self.on_planes)
-        if self.touching is not None:
-            first, kept, each = self.touching
-            parts += [
-                ContactForces.from_states(
-                    self.mechanism, self.internal_state[:, first : first + BEFORE + each * kept], kept
-                )
-            ]
-        return ContactForces.together(parts)
+        return ContactForces.of(self.mechanism, self.q, self.internal_state, self.touching, self.on_planes)
 
     @cached_property
     def _pressed(self) -> dict[str, tuple[Array, Array]]:
@@ -371,9 +332,8 @@ class Trajectory:
     @cached_property
     def _passive(self) -> Array | None:
         """(n, nv + velocities of loop joints) forces of dry friction and of springs with counted revolutions; None if there are neither."""
-        if self._springs is None or self.friction is None:
-            return self.friction if self._springs is None else self._springs[0]
-        return np.asarray(self.friction + self._springs[0])
+        forces = [x for x in (self.friction, self._springs and self._springs[0]) if x is not None]
+        return np.sum(forces, axis=0) if forces else None
 
     @cached_property
     def _springs(self) -> tuple[Array, Array] | None:
@@ -434,9 +394,8 @@ class Trajectory:
             if np.any(along := self._passive[:, mechanism.nv :]):
                 options: Any = {"wrenches": self.wrenches, "time": self.t}
                 shared = least_reactions(mechanism, self.q, self.v, self.a, carried.multipliers, along, **options)
-                change = mechanism._loop_wrenches(
-                    self.q, shared - carried.multipliers, time=self.t, return_status=True
-                )[0]
+                off = shared - carried.multipliers
+                change, _ = mechanism._loop_wrenches(self.q, off, time=self.t, return_status=True)
                 by_name = {name: carried.wrenches[name] + change[:, k] for k, name in enumerate(mechanism.constraints)}
                 carried = replace(carried, multipliers=shared, wrenches=by_name)
             from ..analysis.actuation.joint_wrenches import by_friction
@@ -483,11 +442,8 @@ class Trajectory:
             carried = self.reactions.multipliers if mechanism.nc else np.zeros((len(self), 0))
             options |= {"multipliers": carried, "actuated": actuated, "time": self.t}
         if self._passive is not None:
-            options["friction"] = self._passive
-            loads = joint_wrenches_with(self._without_passive, self.q, self.v, self.a, **options)
-        else:
-            loads = joint_wrenches_with(mechanism, self.q, self.v, self.a, **options)
-        return JointWrenchHistory(loads, self.t)
+            options["friction"], mechanism = self._passive, self._without_passive
+        return JointWrenchHistory(joint_wrenches_with(mechanism, self.q, self.v, self.a, **options), self.t)
 
     @cached_property
     def _joint_wrenches(self) -> JointWrenchHistory:
@@ -616,9 +572,7 @@ class Trajectory:
         path = checked_path(path)
         if storage.suffix(path) == ".npz":
             if len(checked_names("frames", frames)):
-                raise ValueError(
-                    "frames are columns of a .csv; an .npz has no columns, and its data determine all frames"
-                )
+                raise ValueError("frames are columns of a .csv; an .npz has no columns: its data determine all frames")
             storage.write_npz(path, self._fields())
             return
         heads, parts = self._table(frames)

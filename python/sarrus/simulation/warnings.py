@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -10,38 +11,33 @@ import numpy as np
 from .. import _core
 from .._arrays import Array, NDArray
 from .._core import Status
+from ..analysis.assembly.closing import prepared as cached
 from ..analysis.scaling import sliding_velocities, velocity_scale
 from ..description.contacts import told_by_file
 from ..errors import DriftWarning, LimitWarning, ModelWarning, StiffnessWarning, warn_caller
 from ..mechanism import Mechanism
-from .limits import Record
-from .setup import Prepared, Setup, mechanism_of, moved_by_closing
+from .setup import Groups, Prepared, Record, Setup, joint_at, mechanism_of, moved_by_closing, moves
 from .trajectory import Trajectory
 
 if TYPE_CHECKING:
-    from ..variants import Variants
+    pass
 
 EATEN = 0.1  # fraction of a motion's energy that the steps may dissipate without a warning
 RATE_ERROR = 1e-3  # relative error of a rate, which is estimated by finite differences in a few iterations
 # largest motion of a joint [rad, mean body sizes] without a warning when the loops of an initial state are closed
 MOVED = 1e-3
-WRONG = {
-    1: 1e-2,
-    2: 1e-3,
-}  # allowed error of the energy, relative to the largest kinetic energy, by order of the method (2: second and higher)
+# allowed error of the energy, relative to the largest kinetic energy, by order of the method (2: second and higher)
+WRONG = {1: 1e-2, 2: 1e-3}
 MEASURED = 1e-4  # relative error of the work of the applied forces, which the steps integrate
-ROUNDING = (
-    1e-9  # error of the energy, relative to the potential energy, whose zero may be far from its values in the motion
-)
+ROUNDING = 1e-9  # error of the energy, relative to the potential energy, whose zero may be far from the motion
 RESOLVED = 0.5  # largest product of rate and step that causes no error
 FEWEST = 8  # smallest number of samples from which the largest kinetic energy can be estimated
 MOST = 32  # largest number of evaluated samples of a run, at irregular distances because a motion may be periodic
 GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
-Runs = Sequence[tuple[slice | NDArray[np.intp], Prepared]]  # indices and setup of the runs of each mechanism
 Ends = tuple[Array, Array]  # initial and final q (runs, 2, nq) and v (runs, 2, nv)
 
 
-def warn_of_runs(runs: Runs, record: Record, fault: str, end: tuple[float, Array, Array, NDArray[np.bool_]]) -> None:
+def warn_of_runs(runs: Groups, record: Record, fault: str, end: tuple[float, Array, Array, NDArray[np.bool_]]) -> None:
     """Issue all warnings of runs.
 
     - `fault`: message that the steps are too long, or ""
@@ -57,7 +53,7 @@ def warn_of_runs(runs: Runs, record: Record, fault: str, end: tuple[float, Array
 
 
 def fault_of_steps(
-    runs: Runs, record: Record, q: Array, v: Array, run: Callable[[int], Trajectory], *, step: float, steps: int,
+    runs: Groups, record: Record, q: Array, v: Array, run: Callable[[int], Trajectory], *, step: float, steps: int,
     ends: Ends | None = None,
 ) -> str:  # fmt: skip
     """Return the message that the steps are too long for runs with samples (runs, n, nq), (runs, n, nv), or "".
@@ -69,12 +65,8 @@ def fault_of_steps(
         return fault
     share, order = np.zeros(len(q)), np.arange(len(q))
     for rows, prepared in runs if q.shape[1] >= FEWEST else ():
-        indices = order[rows]
-
-        def trajectory(k: int, indices: NDArray[np.intp] = indices) -> Trajectory:
-            return run(int(indices[k]))
-
-        share[rows] = _energy_error(prepared, record, rows, q[rows], v[rows], ends, trajectory)
+        of_run = lambda k, indices=order[rows]: run(int(indices[k]))  # noqa: E731
+        share[rows] = _energy_error(prepared, record, rows, q[rows], v[rows], ends, of_run)
     return _wrong_energy(runs, step, share, q)
 
 
@@ -93,11 +85,10 @@ def warn_of_starts(mechanism: Mechanism, requested: Array, closed: Array, time: 
         return
     k = int(np.argmax(most))
     place = int(np.argmax(moved[k]))
-    joint = next(j for j in map(mechanism.joint, mechanism.joints) if place in range(*j.v_slice.indices(mechanism.nv)))
     unit = "m" if sliding_velocities(mechanism)[place] else "rad"
     by = moved[k, place] * velocity_scale(mechanism)[place]
     warn_caller(
-        f"the loops are open at the start{_among(exceeded)}: closing them moved joint '{joint.name}' most, by {by:.3g} {unit}; start from "
+        f"the loops are open at the start{_among(exceeded)}: closing them moved joint '{joint_at(mechanism, place).name}' most, by {by:.3g} {unit}; start from "
         f"mechanism.assemble(near=q{at(time)}), with fixed=... for joints that must not move",
         DriftWarning,
     )
@@ -118,28 +109,32 @@ def _warn_of_shapes(setup: Setup) -> None:
     )
 
 
+def _of_run(runs: Groups, run: int, count: int) -> Prepared:
+    """Return the setup of one of `count` runs."""
+    return next(prepared for rows, prepared in runs if run in np.arange(count)[rows])
+
+
 def _among(out: NDArray[np.bool_], fact: str = "") -> str:
     return f" (in {int(out.sum())} of {len(out)} runs{fact})" if len(out) > 1 else ""
 
 
-def _warn_of_limits(runs: Runs, record: Record) -> None:
+def _warn_of_limits(runs: Groups, record: Record) -> None:
     """Warn about exceeded limits that are not enforced, with the values of the first run that exceeds the first of these limits."""
     if not record["excess"].any():
         return
-    out = np.nan_to_num(record["excess"]) != 0.0
-    exceeded = []
+    out, left = np.nan_to_num(record["excess"]) != 0.0, []
     for k in np.flatnonzero(out.any(axis=0)).tolist():
         first = int(out[:, k].argmax())
-        limits = next(p.limits for rows, p in runs if first in np.arange(len(out))[rows])
-        exceeded.append(limits.exceeded_one(record, first, k))
-    enforced = runs[0][1].limits.enforced
-    left = [x for x in exceeded if (x["joint"], x["index"], x["quantity"]) not in enforced]
+        limits = _of_run(runs, first, len(out)).limits
+        x = limits.exceeded_one(record, first, k)
+        left += [x] * ((x["joint"], x["index"], x["quantity"]) not in limits.enforced)
     if not left:
         return
     x = left[0]
-    cure = "the limit is not enforced: limits='enforce' adds end stops and saturates efforts"
-    if x["quantity"] == "velocity":
-        cure = "velocity limits are never enforced"
+
+    cure = "velocity limits are never enforced"
+    if x["quantity"] != "velocity":
+        cure = "the limit is not enforced: limits='enforce' adds end stops and saturates efforts"
     among = _among(out.any(axis=1), " some limit is exceeded")
     more = f"; {len(left) - 1} more limits are exceeded" if left[1:] else ""
     joint = f"'{x['joint']}'" + (f"[{x['index']}]" if x["index"] else "")
@@ -152,47 +147,45 @@ def _warn_of_limits(runs: Runs, record: Record) -> None:
 
 def _fast_rate(method: str, dt: float, steps: int, record: Record) -> str:
     """Return the message that |rate| dt of the forces exceeds the stability limit, or that the steps dissipate a motion; else ""."""
-    stable = _core.methods[method].stable
     if not record["stiffness"].any():
         return ""
+    stable = _core.methods[method].stable
     rates, eaten = (np.nan_to_num(record[name]) for name in ("stiffness", "energy_eaten"))
     largest, most = float(rates.max(initial=0.0)), float(eaten.max(initial=0.0))
     oscillates = steps * largest > 2.0 * np.pi  # the energy loss is meaningful only after a full period
     share = -np.expm1(-most) if oscillates else 0.0
     if largest > stable * (1.0 + RATE_ERROR):
-        fault = (
-            f"is unstable for the applied forces: their fastest rate is {largest / dt:.3g}/s, {largest:.3g} a step, "
-            f"and it is stable up to {stable:.3g}"
-        )
-        shorter = dt * stable / largest
+        shorter = stable / largest
+        fault = f"is unstable for the applied forces: their fastest rate is {largest / dt:.3g}/s, {largest:.3g} a step"
+        fault += f", and it is stable up to {stable:.3g}"
     elif share > EATEN:
         fault = f"dissipates {100.0 * share:.2g} % of the energy of the fastest motion, {largest / dt:.3g} rad/s, which no damping explains"
-        shorter = dt * (EATEN / most) ** 0.2  # the loss per second is proportional to dt^5
+        shorter = (EATEN / most) ** 0.2  # the loss per second is proportional to dt^5
     else:
         return ""
     fast = (rates > stable) if (rates > stable).any() else (eaten > 0.0)
     return (
         f"'{method}' with dt = {dt:.3g} s {fault}{_among(fast)}; the result is unreliable. Give method='implicit_midpoint', which conserves "
-        f"energy, or 'rosenbrock', which damps stiff motions, or "
-        f"dt = {shorter:.1g} or less"
+        f"energy, or 'rosenbrock', which damps stiff motions, or dt = {dt * shorter:.1g} or less"
     )
 
 
-def _wrong_energy(runs: Runs, dt: float, share: Array, q: Array) -> str:
+def _wrong_energy(runs: Groups, dt: float, share: Array, q: Array) -> str:
     """Return the message on runs whose energy has an error, or ""; `share` (runs,) is the error relative to the largest kinetic energy."""
     k = int(np.abs(share).argmax()) if len(share) else 0
     if not len(share) or share[k] == 0.0:
         return ""
     setup, acts = runs[0][1].setup, runs[0][1].acts
     method, percent = setup.method, f"{100.0 * abs(share[k]):.2g} % of its largest kinetic energy"
-    if acts:
-        fault = f"the energy balance, with the work of all forces, is wrong by {percent}"
-    elif share[k] > 0.0:
-        fault = f"the mechanism gains {percent}, though no force drives it"
-    else:
-        fault = f"the mechanism loses {percent}, though no force brakes it"
-    prepared = next(p for rows, p in runs if k in np.arange(len(share))[rows])
-    fast = _fastest(prepared.setup.mechanism, q[k], k, dt, prepared.elements)
+    fault = f"the mechanism gains {percent}, though no force drives it"
+    if acts or share[k] < 0.0:
+        loses = f"the mechanism loses {percent}, though no force brakes it"
+        fault = f"the energy balance, with the work of all forces, is wrong by {percent}" if acts else loses
+    prepared = _of_run(runs, k, len(share))
+    rate = fastest_rate(mechanism_of(prepared.setup.mechanism, k), q[k, 0], prepared.elements)
+    fast = ""
+    if rate is not None and rate.rate * dt > RESOLVED:
+        fast = f"; the fastest rate is about {rate.rate:.2g}/s, {rate.rate * dt:.2g} a step, of {rate.quantity} {rate.number:.3g} of {rate.owner}"
     facts = _core.methods[method]
     other = "rk4" if facts.order == 1 else "implicit_midpoint" if fast and method != "implicit_midpoint" else "dopri5"
     by_steps = f"a smaller dt than {dt:.3g} s" + (f", or method='{other}'" if not facts.rigid else "")
@@ -200,28 +193,16 @@ def _wrong_energy(runs: Runs, dt: float, share: Array, q: Array) -> str:
     return f"by '{method}' {fault}{_among(share != 0.0)}: the steps are too long for the motion{fast}. Give {shorter}"
 
 
-def _fastest(mechanism: Mechanism | Variants, q: Array, k: int, dt: float, elements: Iterable[Any]) -> str:
-    """Return a message about the fastest rate of joints, springs and contacts, or "" if the steps resolve this rate."""
-    from .stiffness import fastest_rate
-
-    mechanism = mechanism_of(mechanism, k)
-    fast = fastest_rate(mechanism, q[0], elements)
-    if fast is None or not fast.rate * dt > RESOLVED:
-        return ""
-    return f"; the fastest rate is about {fast.rate:.2g}/s, {fast.rate * dt:.2g} a step, of {fast.quantity} {fast.number:.3g} of {fast.owner}"
-
-
 def _warn_of_drift(
-    runs: Runs, stabilisation: str, time: float, q: Array, v: Array, finished: NDArray[np.bool_]
+    runs: Groups, stabilisation: str, time: float, q: Array, v: Array, finished: NDArray[np.bool_]
 ) -> None:
     """Warn about runs whose final state violates the loop constraints, so that accelerations are meaningless."""
     off = np.zeros(len(q), dtype=bool)
     for rows, prepared in runs:
         mechanism: Any = prepared.setup.mechanism
         if mechanism.nc:
-            _, status = mechanism.forward_dynamics(
-                q[rows], v[rows], np.zeros(mechanism.nv), time=time, return_status=True
-            )
+            options: Any = {"time": time, "return_status": True}
+            status = mechanism.forward_dynamics(q[rows], v[rows], np.zeros(mechanism.nv), **options)[1]
             off[rows] = finished[rows] & (status == Status.OFF_LOOPS)
     if off.any():
         runs_end = f"{off.sum()} of {off.size} runs end" if len(off) > 1 else "the run ends"
@@ -236,29 +217,19 @@ def _warn_of_drift(
 
 
 def _energy_error(
-    prepared: Prepared,
-    record: Record,
-    rows: Any,
-    q: Array,
-    v: Array,
-    ends: Ends | None,
-    run: Callable[[int], Trajectory],
+    prepared: Prepared, record: Record, rows: Any, q: Array, v: Array, ends: Ends | None, run: Any
 ) -> Array:
     """Return the error (runs,) of the final energy of runs (runs, n, nq), relative to the largest kinetic energy; 0 if it is within its bound.
 
     The steps have integrated the work of the applied forces and a bound of its error. Contacts must not supply energy.
     """
-    mechanism = prepared.setup.mechanism
-    if q.shape[1] < FEWEST:
-        return np.zeros(len(q))
-    last = q.shape[1] - 1
+    mechanism, last = prepared.setup.mechanism, q.shape[1] - 1
     samples = np.unique([0, last, *(last * (np.arange(1, MOST - 1) * GOLDEN % 1.0)).astype(int)])
     sampled = mechanism.kinetic_energy(q[:, samples], v[:, samples])
     largest, kinetic = sampled.max(axis=1), sampled[:, [0, -1]]
-    springs = mechanism._closing_joints and any(
-        j.type.stiffness.any() for m in _each(mechanism) for j in m._closing_joints
-    )
-    if springs:  # the energy of these springs depends on the revolutions that each run has counted
+    each = [mechanism] if mechanism._base is mechanism else mechanism
+    # the energy of springs of loop joints depends on the revolutions that each run has counted
+    if mechanism._closing_joints and any(j.type.stiffness.any() for m in each for j in m._closing_joints):
         if ends is not None:
             return np.zeros(len(q))
         potential = np.array([run(k).potential_energy[[0, -1]] for k in range(len(q))])
@@ -270,9 +241,8 @@ def _energy_error(
     supplied, supplied_error = record["supplied"][rows], record["apart"][rows]
     pushed = np.minimum(record["pushed"][rows].sum(axis=-1), 0.0)
     if ends is not None:  # the largest kinetic energy may have occurred between the samples
-        largest = (
-            np.maximum(largest, kinetic.max(axis=1)) + np.abs(np.diff(potential)[:, 0]) + np.abs(supplied + pushed)
-        )
+        raised = np.abs(potential[:, 1] - potential[:, 0])
+        largest = np.maximum(largest, kinetic.max(axis=1)) + raised + np.abs(supplied + pushed)
     off = change - supplied - pushed
     off = np.sign(off) * np.maximum(np.abs(off) - np.abs(supplied_error), 0.0)
     wrong = WRONG[min(_core.methods[prepared.setup.method].order, 2)]
@@ -280,20 +250,91 @@ def _energy_error(
     if _only_gives_back(prepared):
         for k in np.flatnonzero(change > WRONG[1] * largest + uncertainty).tolist():
             off[k] = off[k] if run(k).tau[0].any() else change[k]
-    for k in np.flatnonzero(np.abs(off) > wrong * largest + uncertainty).tolist():
-        largest[k] = (
-            mechanism.kinetic_energy(q[k], v[k]).max() if mechanism._count == 0 and ends is None else largest[k]
-        )
+    exact = mechanism._count == 0 and ends is None
+    for k in np.flatnonzero(np.abs(off) > wrong * largest + uncertainty).tolist() if exact else ():
+        largest[k] = mechanism.kinetic_energy(q[k], v[k]).max()
     detected = np.abs(off) > wrong * largest + uncertainty  # False for failed runs, whose values are NaN
     return np.asarray(np.divide(off, largest, out=np.zeros(len(q)), where=detected & (largest > 0.0)))
 
 
 def _only_gives_back(prepared: Prepared) -> bool:
     """Return True if all force elements are contacts, end stops and bristles, which return at most the energy that they absorbed."""
-    d = mechanism_of(prepared.setup.mechanism, 0).description
-    moved = any(spec.laws for spec in d.joints) or any(hasattr(c, "rows") or c.prescribed(0.0) for c in d.constraints)
+    moved = moves(mechanism_of(prepared.setup.mechanism, 0).description)
     return bool(prepared.elements) and not (prepared.functions or moved) and all(e.stores for e in prepared.elements)
 
 
-def _each(mechanism: Mechanism | Variants) -> Iterable[Mechanism]:
-    return [cast(Mechanism, mechanism)] if mechanism._base is mechanism else cast("Variants", mechanism)
+# ---- rates of dampers, springs and contacts, which bound the steps -------------------------------------------------------
+
+STABLE = _core.methods["rk4"].stable
+CURE = "method='implicit_midpoint', {shorter}"
+
+
+@dataclass(frozen=True)
+class FastRate:
+    """Rate of a damper or spring [1/s], with its `quantity` ("damping" or "stiffness"), the `number` (value), the `owner`, and a `cure`."""
+
+    rate: float
+    quantity: str
+    number: float
+    owner: str
+    cure: str
+    is_contact: bool = False
+
+    def message(self, method: str, dt: float) -> str:
+        """Return the message that a method's steps are too long, with the cure."""
+        stable = _core.methods[method].stable
+        follows = f", and '{method}' is stable up to {stable:.3g}" if np.isfinite(stable) else ""
+        shorter = min(stable, STABLE) / self.rate
+        return (
+            f"{self.quantity} {self.number:.3g} of {self.owner} is too fast for '{method}' with dt = {dt:.3g} s: its rate is "
+            f"{self.rate:.3g}/s, {self.rate * dt:.3g} a step{follows}. Give {self.cure.format(shorter=f'dt = {shorter:.1g} or less')}"
+        )
+
+
+def fastest_rate(mechanism: Mechanism, q: Array, elements: Iterable[Any] = ()) -> FastRate | None:
+    """Return the fastest rate of the mechanism's dampers and springs, and of contacts among force elements, at q (nq,) with closed loops."""
+    rates = [*_of_joints(mechanism, q), *_of_springs(mechanism), *_of_contacts(mechanism, elements)]
+    return max(rates, key=lambda fast: fast.rate, default=None)
+
+
+def _of_joints(mechanism: Mechanism, q: Array) -> Iterator[FastRate]:
+    """Yield the rates of dampers and springs of joints, computed with the effective inertia along each velocity."""
+    terms = cached(mechanism, "joint rates", lambda: _terms(mechanism))
+    if not terms:
+        return
+    inertia = _core.effective_inertia(mechanism, [[iv] for *_, iv in terms], q).tolist()
+    for (quantity, n, name, _), m in zip(terms, inertia, strict=True):
+        rate = n / m if quantity == "damping" else (n / m) ** 0.5
+        yield FastRate(rate, quantity, n, f"joint '{name}'", CURE + ", or the joint's bodies more inertia")
+
+
+def _terms(mechanism: Mechanism) -> list[tuple[str, float, str, int]]:
+    """Return (quantity, value, joint, index of the velocity) of each damper and spring of a joint."""
+    return [
+        (quantity, number, joint.name, joint._all_v.start + i)
+        for joint in map(mechanism.joint, (*mechanism.joints, *mechanism.loop_joints))
+        for quantity in ("damping", "stiffness")
+        for i, number in enumerate(np.broadcast_to(getattr(joint.type, quantity), (joint.type.nv,)).tolist())
+        if number > 0.0
+    ]
+
+
+def _of_springs(mechanism: Mechanism) -> Iterator[FastRate]:
+    """Yield the rates of springs between points, computed with the masses of the bodies at their ends."""
+    mass = {body.name: body.inertia.mass for body in mechanism.description.bodies}
+    for spring in mechanism.description.springs:
+        per_mass = sum(1.0 / mass[end[0]] for end in (spring.first, spring.second) if mass.get(end[0]))
+        owner = f"spring '{spring.name}'"
+        yield FastRate((spring.stiffness * per_mass) ** 0.5, "stiffness", spring.stiffness, owner, CURE)
+        yield FastRate(spring.damping * per_mass, "damping", spring.damping, owner, CURE)
+
+
+def _of_contacts(mechanism: Mechanism, elements: Iterable[Any]) -> Iterator[FastRate]:
+    """Yield the rates of compliant contacts, for a contact force equal to the mechanism's weight."""
+    weight = mechanism.mass * float(np.linalg.norm(mechanism.gravity))
+    for contact in (e for e in elements if getattr(e, "_kind", "") == "CompliantContact"):
+        k, n = (float(np.max(x)) for x in (contact.stiffness, contact.exponent))
+        slope = n * k ** (1.0 / n) * weight ** (1.0 - 1.0 / n)
+        rate = (slope / mechanism.mass) ** 0.5 if mechanism.mass > 0.0 else 0.0
+        cure = "{shorter}, or RigidContact, which has no stiffness, in method='contact'"
+        yield FastRate(rate, "stiffness", k, f"CompliantContact of '{contact.frame}'", cure, is_contact=True)

@@ -1,176 +1,91 @@
-"""Parallel runs as jobs, which are executed in this thread, on several threads, or by the workers of an executor."""
+"""Parallel runs as jobs, which are executed in this thread, on several threads, or by the workers of an executor; runs with a policy."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, replace
-from queue import SimpleQueue
-from threading import Thread
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, Protocol
 
 import numpy as np
 
 from .. import _core
-from .._arrays import Array, NDArray
+from .._arrays import Array, ArrayLike, real_array
 from .._core import Status
+from ..control.element import ForceElements
+from ..errors import OF_MOTORS, ShapeError, StateError
 from . import setup
-from .arguments import METHODS
-from .limits import Record
-from .setup import Ended, Setup
+from .setup import METHODS, Ended, Groups, Prepared, Record, Rows, Setup
 
 # number of lanes in a SIMD packet, the largest of any instruction set: groups of full packets, so that each run always has the same neighbours
 LANES = 8
 OFTEN = 64  # number of runs of each thread between reports of progress, or between writes to a file
 SHARE = 2**22  # largest number of bytes sent to a worker at once: Dask warns about more than 10 MB
 
-Rows = slice | NDArray[np.intp]
 # indices of runs, their samples, statuses and records
 Result = tuple[Rows, Array, Ended, Record]
 
 
 class Executor(Protocol):
-    """Methods of :class:`concurrent.futures.Executor` that are used here."""
+    """Methods of :class:`concurrent.futures.Executor` that are used here; results have the methods of :class:`concurrent.futures.Future`."""
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Submitted: ...
-
-
-class Submitted(Protocol):
-    """Methods of :class:`concurrent.futures.Future` that are used here."""
-
-    def result(self) -> Any: ...
-
-    def cancel(self) -> Any: ...
-
-    def done(self) -> bool: ...
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Any: ...
 
 
-@dataclass(frozen=True, eq=False)
-class Job:
-    """Shared data of runs, sufficient for a worker in another process."""
+def run_group(
+    setup: Setup, schedule: _core.Schedule, threads: int, x: Array, parameters: Array, core: Any = None, share: Rows = slice(None)
+) -> tuple[Array, Ended, Record]:  # fmt: skip
+    """Simulate from states x (runs, size); return samples (runs, n, size), statuses (runs,) and records.
 
-    setup: Setup
-    schedule: _core.Schedule
-    threads: int
-
-    def __call__(self, x: Array, parameters: Array) -> tuple[Array, Ended, Record]:
-        """Simulate from states x (runs, size); return samples (runs, n, size), statuses (runs,) and records."""
-        return self.run(self.setup.core(), x, parameters, slice(None))
-
-    def run(self, core: _core.Simulation, x: Array, parameters: Array, share: Rows) -> tuple[Array, Ended, Record]:
-        """Simulate a group of the runs with an existing core Simulation, because creating one with thousands of time functions takes time."""
-        return core.run_many(x, parameters, self.setup.variants(share), self.schedule, self.threads)
-
-    def of(self, share: Rows) -> Job:
-        """Return the job of a group of the runs."""
-        return replace(self, setup=self.setup.of(share))
-
-
-Work = Sequence[tuple[Rows, Job]]
+    `core`: the setup's Simulation, if there is one, because creating one with thousands of time functions takes time; `share`: indices of the runs
+    among those of the setup.
+    """
+    core = setup.core() if core is None else core
+    states, ended, record = core.run_many(x, parameters, setup.variants(share), schedule, threads)
+    return states, ended, record
 
 
 def results(
-    executor: Executor | None, work: Work, x: Array, parameters: Array, often: bool = False
-) -> Generator[Result, None, None]:
+    executor: Executor | None, groups: Groups, schedule: _core.Schedule, threads: int, x: Array, parameters: Array, often: bool = False
+) -> Generator[Result, None, None]:  # fmt: skip
     """Yield the results of groups of runs, one after another; with `often`, the groups are small."""
     if executor is not None:
-        return _spread(executor, work, x, parameters)
-    if len(work) > 1 and work[0][1].threads > 1:
-        return _on_threads(work, x, parameters)
-    return _in_this_thread(work, x, parameters, OFTEN if often else setup.BLOCK)
+        yield from _spread(executor, groups, schedule, threads, x, parameters)
+    elif len(groups) > 1 and threads > 1:  # mechanisms with few runs each, side by side
+        shares = list(_cut(groups, _size(groups, threads, x, parameters)))
+        for some in (shares[k : k + 4 * threads] for k in range(0, len(shares), 4 * threads)):
+            cores = {id(p): p.setup.core() for _, p in some}
+            more = [(parameters_of(parameters, rows), p.setup.variants(rows)) for rows, p in some]
+            jobs = [(cores[id(p)], x[rows], *rest) for (rows, p), rest in zip(some, more, strict=True)]
+            for (rows, _), result in zip(some, _core.Simulation.run_groups(jobs, schedule, threads), strict=True):
+                yield rows, *result
+    else:
+        for group in groups:
+            of_group: Setup = group[1].setup
+            core = of_group.core()
+            for rows, _ in _cut([group], (OFTEN if often else setup.BLOCK) * threads):
+                numbers = parameters_of(parameters, rows)
+                yield rows, *run_group(of_group, schedule, threads, x[rows], numbers, core, rows)
 
 
-def _in_this_thread(work: Work, x: Array, parameters: Array, size: int) -> Generator[Result, None, None]:
-    pending: list[Result] = []  # results of several mechanisms with few runs each, which are yielded together
-    count = 0
-    try:
-        for rows, job in work:
-            core = job.setup.core()
-            for share, _ in _cut([(rows, job)], size * job.threads):
-                states, ended, record = job.run(core, x[share], parameters_of(parameters, share), share)
-                pending.append((share, states, ended, record))
-                count += len(ended)
-                if len(work) == 1 or count >= size or (ended == Status.INTERRUPTED).any():
-                    yield _merged(pending)
-                    pending, count = [], 0
-    except KeyboardInterrupt:
-        if pending:
-            yield _merged(pending)
-        raise
-    if pending:
-        yield _merged(pending)
+def _size(groups: Groups, workers: int, x: Array, parameters: Array) -> int:
+    """Return the number of runs in a share: four shares for each worker, because workers differ in speed."""
+    unit = LANES if METHODS[groups[0][1].setup.method].in_lanes else 1
+    size = max(1, min(-(-len(x) // (4 * workers)), SHARE // (8 * (x.shape[1] + parameters.shape[-1]))))
+    return int(-(-size // unit) * unit)
 
 
-def _merged(results: list[Result]) -> Result:
-    if len(results) == 1:
-        return results[0]
-    rows, states, ended, records = zip(*results, strict=True)
-    record = {name: np.concatenate([record[name] for record in records]) for name in records[0]}
-    return np.concatenate(rows), np.concatenate(states), np.concatenate(ended), record
-
-
-def _on_threads(work: Work, x: Array, parameters: Array) -> Generator[Result, None, None]:
-    """Distribute mechanisms with few runs each over threads."""
-    pool = _Threads(work[0][1].threads)
-    try:
-        yield from _spread(pool, [(rows, replace(job, threads=1)) for rows, job in work], x, parameters)
-    finally:
-        pool.stop()
-
-
-class _Threads:
-    """Executor whose threads can be stopped during a job, so that Ctrl-C and the exit of the interpreter do not wait for the job's end."""
-
-    def __init__(self, count: int) -> None:
-        self._max_workers, self._stopped = count, False
-        self._jobs: SimpleQueue[tuple[Future[Any], Job, tuple[Any, ...]] | None] = SimpleQueue()
-        self._running: set[_core.Simulation] = set()
-        self._begun = 0
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        self._jobs.put((future, cast(Job, fn), args))
-        if self._begun < self._max_workers:
-            self._begun += 1
-            Thread(target=self._work, daemon=True).start()
-        return future
-
-    def _work(self) -> None:
-        while (item := self._jobs.get()) is not None:
-            future, job, args = item
-            if self._stopped or not future.set_running_or_notify_cancel():
-                continue
-            try:
-                core = job.setup.core()
-                self._running.add(core)
-                if self._stopped:
-                    core.stop()
-                future.set_result(job.run(core, args[0], args[1], slice(None)))
-                self._running.discard(core)
-            except BaseException as error:
-                future.set_exception(error)
-
-    def stop(self) -> None:
-        self._stopped = True
-        for core in list(self._running):
-            core.stop()
-        for _ in range(self._begun):
-            self._jobs.put(None)
-
-
-def _spread(executor: Executor, work: Work, x: Array, parameters: Array) -> Generator[Result, None, None]:
+def _spread(
+    executor: Executor, groups: Groups, schedule: _core.Schedule, threads: int, x: Array, parameters: Array
+) -> Generator[Result, None, None]:
     """Distribute groups of runs over an executor's workers.
 
     At the end or after an error, jobs that have not begun are cancelled, and the results of finished jobs are kept.
     """
-    unit = 1 if not METHODS[work[0][1].setup.method].in_lanes else LANES
-    size = -(-len(x) // (4 * _workers(executor)))  # four groups for each worker, because workers differ in speed
-    size = max(1, min(size, SHARE // (8 * (x.shape[1] + parameters.shape[-1]))))
-    jobs: deque[tuple[Rows, Submitted]] = deque()
+    jobs: deque[tuple[Rows, Any]] = deque()
     try:
-        for share, job in _cut(work, -(-size // unit) * unit):
-            jobs.append((share, executor.submit(job.of(share), x[share], parameters_of(parameters, share))))
+        for rows, p in _cut(groups, _size(groups, _workers(executor), x, parameters)):
+            arguments = p.setup.of(rows), schedule, threads, x[rows], parameters_of(parameters, rows)
+            jobs.append((rows, executor.submit(run_group, *arguments)))
         while jobs:
             share, submitted = jobs[0]
             result = submitted.result()
@@ -194,13 +109,75 @@ def _workers(executor: Executor) -> int:
     return count or 8
 
 
-def _cut(work: Work, size: int) -> Iterator[tuple[Rows, Job]]:
-    """Yield groups of at most `size` runs of each job."""
-    for rows, job in work:
-        runs = rows.stop if isinstance(rows, slice) else len(rows)
-        for share in setup.shares(runs, size):
-            yield share if isinstance(rows, slice) else rows[share], job
+def _cut(groups: Groups, size: int) -> Iterator[tuple[Rows, Prepared]]:
+    """Yield shares of at most `size` runs of each group."""
+    for rows, prepared in groups:
+        for share in setup.shares(rows.stop if isinstance(rows, slice) else len(rows), size):
+            yield share if isinstance(rows, slice) else rows[share], prepared
 
 
 def parameters_of(parameters: Array, share: Rows | int) -> Array:
     return parameters[share] if parameters.ndim == 2 else parameters
+
+
+# ---- runs with a policy, whose efforts along all velocities are passed to the core as the last parameters -----------------
+
+EVER = 1e300  # [s] used with a minus sign as a time before all others, because the kernels do not support infinity
+Policy = Callable[[float, Array, Array], ArrayLike]
+
+
+def hold(forces: ForceElements, nv: int) -> None:
+    """Add a force element with constant efforts (nv,), whose values :func:`set_efforts` sets before each step."""
+    u = forces.add(np.zeros(nv))
+    forces.terms.append({"kind": "EffortTable", "times": [-EVER], "motors": list(range(nv)), "u": u})
+
+
+def set_efforts(parameters: Array, efforts: Array) -> None:
+    parameters[..., -efforts.shape[-1] :] = efforts
+
+
+def by_policy(
+    groups: Groups, schedule: _core.Schedule, threads: int, x: Array, parameters: Array, policy: Policy, efforts: Array
+) -> Result:
+    """Simulate all runs step by step, and write the policy's efforts at each sample into `efforts` (runs, n, nv)."""
+    each = [(np.arange(len(x))[rows], p.setup, p.setup.core()) for rows, p in groups]
+    carried = each[0][2].carried(len(x))
+    nq, nv = each[0][1].mechanism.nq, efforts.shape[-1]
+    kept, ended = np.full((len(x), schedule.samples, x.shape[1]), np.nan), np.full(len(x), Status.FINISHED, np.int8)
+    try:
+        for k in range(schedule.steps):
+            step, going = schedule.step(k), ended == Status.FINISHED
+            t = step.start
+            u = _checked_efforts(policy(t, x[:, :nq].copy(), x[:, nq : nq + nv].copy()), going, (len(x), nv), t)
+            set_efforts(parameters, u)
+            if k % schedule.every == 0:
+                efforts[going, k // schedule.every] = u[going]
+            for share, of_group, core in each:
+                rows = share[going[share]]
+                carries, variants = carried[rows], of_group.variants(rows)
+                after, ended[rows], _ = core.run_many(x[rows], parameters[rows], variants, step, threads, carries)
+                x[rows] = np.where((ended[rows] == Status.FINISHED)[:, None], after[:, 0], x[rows])
+                carried[rows] = carries
+            if (ended == Status.INTERRUPTED).any():
+                break
+            going = ended == Status.FINISHED
+            if (k + 1) % schedule.every == 0 or k + 1 == schedule.steps:
+                kept[going, -(-(k + 1) // schedule.every) - 1] = x[going]
+                efforts[going, -1] = u[going]  # the efforts at the last sample are those of the step before it
+    except KeyboardInterrupt:
+        ended[ended == Status.FINISHED] = Status.INTERRUPTED
+    return slice(None), kept, ended, each[0][2].records(carried)
+
+
+def _checked_efforts(returned: ArrayLike, going: Any, shape: tuple[int, int], t: float) -> Array:
+    """Return the efforts (runs, nv) of a policy, zero for failed runs."""
+    efforts = real_array("the policy's return value", returned)
+    if efforts.shape != shape:
+        raise ShapeError(f"the policy returned shape {efforts.shape}; it must return {shape}{OF_MOTORS}")
+    checked = np.zeros(shape)
+    checked[going] = efforts[going]
+    bad = np.flatnonzero(~np.isfinite(checked).all(axis=1))
+    if len(bad):
+        run = bad[0]
+        raise StateError(f"the policy returned {checked[run]} for run {run} at t = {t:.9g} s; efforts must be finite")
+    return checked

@@ -87,7 +87,7 @@ class Gate:
         origin, host = (", ".join(request.headers.get_all(name)) for name in ("Origin", "Host"))
         if keyed and is_own_page(origin, host, self._names):
             return True
-        # warns once, because a rejected page tries again every second
+        # warn only once, because a rejected page tries again every second
         if not self._warned:
             self._warned = True
             reason = "it has another origin" if keyed else "its address lacks the key of this view"
@@ -199,7 +199,7 @@ def is_own_page(origin: str, host: str, names: set[str]) -> bool:
 
 
 def fits(value: Any, control: Any) -> bool:
-    """Return True if a value has a control's type and is one of its options, or within its range."""
+    """Return True if a value is valid for a control: it has the control's type, and is one of its options or within its range."""
     if type(control.value) in (int, float):
         number = type(value) is int or (type(value) is float and type(control.value) is float)
         # tolerance of one step, because the page rounds values to steps

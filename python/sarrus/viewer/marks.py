@@ -44,7 +44,7 @@ class Forces:
         self._node: Any = None
 
     def show(self, q: Array, run: Trajectory | None, time: float) -> str:
-        """Draw the forces at a configuration (nq,), or those of a run at a time [s], and return a line of text that explains the arrows."""
+        """Draw the forces at a configuration (nq,), or the forces of a run at a time [s]. Return a line of text that explains the arrows."""
         if self._node is not None:
             self._node.visible = self.shown
         if not self.shown:
@@ -227,7 +227,7 @@ AWAY = (14.0, 28.0, 46.0, 68.0, 94.0)
 
 @dataclass(frozen=True, eq=False)
 class Label:
-    """Name at a point (3,) [m] in a body's frame; all names of one kind are shown or hidden together."""
+    """Displayed name at a point (3,) [m] in a body's frame. All names of the same kind (bodies, joints, frames) are shown or hidden together."""
 
     kind: str
     text: str
@@ -338,7 +338,7 @@ def spread(points: Array, widths: Array, area: Array) -> Array:
         if not (np.isfinite(point).all() and (point > 0).all() and (point < area).all()):
             continue
         for distance in AWAY:
-            # directions refer to the nearest side of a box; the centre is half a width farther
+            # directions are distances to the nearest side of a box; its centre is half a width farther away
             tried = point + [
                 [x * (distance + half[0] * abs(x) ** 0.5), y * (distance + half[1])] for x, y in DIRECTIONS
             ]

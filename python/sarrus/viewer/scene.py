@@ -28,7 +28,7 @@ from .shapes import Triangles, capsule, cone, hinge, plate, solid, together
 
 Color = tuple[int, int, int]
 HINGES: Color = (61, 68, 80)
-# dark background? -> colours of pins and pedestals, of the grid's cells, and of the grid's sections
+# True for a dark background -> colours of pins and pedestals, of the grid's cells, and of the grid's sections
 SURROUNDINGS: dict[bool, tuple[Color, Color, Color]] = {
     False: (HINGES, (222, 224, 228), (196, 199, 205)),
     True: ((150, 157, 168), (52, 55, 62), (74, 78, 87)),

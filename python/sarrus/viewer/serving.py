@@ -36,7 +36,7 @@ def serve(host: str, port: int) -> tuple[Any, str]:
         except Exception as error:
             outcome.append(error)
 
-    # viser's constructor runs in a thread, because it would wait forever if viser's own thread fails
+    # run viser's constructor in a thread, because it would wait forever if viser's own thread fails
     starting = threading.Thread(target=start, name="sarrus-view-start", daemon=True)
     starting.start()
     starting.join(PATIENCE)

@@ -145,7 +145,7 @@ def solid(shape: Box | Cylinder | Sphere) -> Triangles:
 
 
 def cone(at: Array, side: Array, radius: float) -> Triangles:
-    """Return a pedestal with its tip at an anchor."""
+    """Return the mesh of a conical pedestal whose tip is at an anchor."""
     h, r = 4.0 * radius, 2.4 * radius
     return revolved([(0.6 * radius, 0), (r, h), (r, 1.15 * h), (0, 1.15 * h)], at, side, sharp=True)
 

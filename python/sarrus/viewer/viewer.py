@@ -30,7 +30,7 @@ from ..control.interpolation import Chart
 from ..errors import AssemblyError, ModelError, ShapeError, StateError, printable, raise_no_such_name
 from ..figures.skeleton import Skeleton
 from ..mechanism import Mechanism, checked_mechanism
-from ..simulation.runs import Sweep
+from ..simulation.sweep import Sweep
 from ..simulation.trajectory import Trajectory
 from .marks import picked
 from .scene import PRESETS, Scene, round_length
@@ -560,7 +560,7 @@ class Inputs:
         motors = [k for k, name in enumerate(self.joints) if name in self.mechanism.actuated]
         for candidates in (motors, range(self.mechanism.nv)):
             while len(chosen) < self.mechanism.nv - rank:
-                # the first of the candidates with equal norm; norms are rounded, so that rounding errors do not affect the choice
+                # choose the first of the candidates with equal norm; norms are rounded so that rounding errors do not affect the choice
                 best = max(candidates, key=lambda k: (float(np.linalg.norm(shown[k]).round(6)), -k), default=-1)
                 if best < 0 or np.linalg.norm(shown[best]) < 1e-3:
                     break

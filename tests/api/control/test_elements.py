@@ -1,5 +1,7 @@
 """Force elements for users: controllers, friction and contact satisfy their formulas."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -442,6 +444,26 @@ def test_the_core_takes_no_other_fields_than_a_kind_has():
             simulation(**wrong)
     with pytest.raises(KeyError, match="effort"):
         simulation(kind="FeedforwardEffort", joint=0)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [PID, FeedforwardEffort, ComputedTorque, PDPlus, GravityCompensation, LuGreFriction, CompliantContact, sarrus.control.RigidContact,
+     sarrus.control.EndStop, Thruster, ActuatorModel, ReactionWheel, SampleAndHold, sarrus.control.CollisionContacts],
+)  # fmt: skip
+def test_defaults_are_those_of_the_core(kind):
+    """A C++ program that omits an argument has the default value of the class."""
+
+    def text(x):
+        if x is None or isinstance(x, str):
+            return repr(x)
+        return str(list(map(float, x))) if isinstance(x, tuple) else repr(float(x))
+
+    core = sarrus._core.element_defaults(kind.__name__)
+    of_class = {f.name: text(f.default) for f in dataclasses.fields(kind) if f.default is not dataclasses.MISSING}
+    for internal in ("inertia", "calls", "pairs"):
+        core.pop(internal, None)
+    assert core == of_class
 
 
 # ---- what is refused -------------------------------------------------------------------------------------------------

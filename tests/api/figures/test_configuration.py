@@ -56,6 +56,26 @@ def test_configurations_coupler_curve_and_loads(pyplot, coupled):
     assert len({tuple(color) for color in ax.collections[-2].get_edgecolor()}) == 3  # a colour a body
 
 
+@pytest.mark.parametrize("direction", [[0.0, 3.0, 0.0], [0.0, -0.2, 0.0], [1.0, 2.0, -1.0]])
+def test_a_moment_is_an_arc_in_its_normal_plane(pyplot, coupled, direction):
+    """The arc has the frame's origin as its centre, and turns by the right-hand rule: the ratio of its area to a circle's is the moment's share
+    along the normal of the picture, with its sign.
+    """
+    q = coupled.follow({"motor": np.linspace(0.5, 1.5, 5)})[-1]
+    before = len(coupled.plot(q).lines)
+    ax = coupled.plot(q, wrenches={"P": [*direction, 0.0, 0.0, 0.0]})
+    (arc,) = (np.asarray(line.get_xydata()) for line in ax.lines[before:])
+    centre = coupled.pose(q, "P")[[0, 2], 3]
+    x, z = (np.vstack([arc, centre]) - centre).T
+    area = 0.5 * np.sum(x * np.roll(z, -1) - z * np.roll(x, -1))
+    radius = 0.08 * sarrus.Skeleton(coupled).size
+    share = -direction[1] / np.linalg.norm(direction)  # y points into the picture of x and z
+    assert_allclose(area / (radius**2 * np.radians(280.0) / 2.0), share, atol=2e-3)
+    assert (np.hypot(x, z) <= radius * (1.0 + 1e-12)).all()
+    arrows = [text for text in ax.texts if getattr(text, "arrow_patch", None) and not text.get_text()]
+    assert any(np.hypot(*(np.array(arrow.xy) - centre)) <= radius * (1.0 + 1e-12) for arrow in arrows)
+
+
 def test_the_rod_is_thinner_than_its_cylinder(pyplot):
     robot = sarrus.mechanisms.stewart()
     lines = robot.plot().collections[1]

@@ -120,6 +120,18 @@ def test_rollouts_are_steps():
         assert_allclose(got, np.stack(expected), atol=1e-10)
 
 
+def test_a_run_that_fails_is_an_error_for_a_single_state_and_nan_in_a_batch():
+    robot = sarrus.mechanisms.bennett()
+    q, v = np.array([0.1, 2.8, -2.2]), np.zeros(3)  # off the loops
+    for name, u in (("step", np.ones(1)), ("rollouts", np.ones((2, 1)))):
+        f, _ = _differentiable.function(name, robot, (None, None, None, 1e-3), {})
+        with pytest.raises(sarrus.StateError, match="the run of this state ends with the status 'invalid state'"):
+            f.value(q, v, u)
+        both = f.value(np.stack([q, robot.assemble()]), np.stack([v, v]), np.stack([u, u]))
+        for got in both:
+            assert np.isnan(got[0]).all() and np.isfinite(got[1]).all()
+
+
 def test_what_the_way_forth_made_serves_the_way_back():
     f, x = asked("rollouts")
     remembers = _differentiable.Function(f.row, f.robot, f.options, remembers=True)

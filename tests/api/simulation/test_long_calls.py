@@ -22,7 +22,10 @@ def several(count=4):
     return robots, np.stack([robot.assemble(fixed={"motor": 0.5}) for robot in robots])
 
 
-def test_ctrl_c_ends_runs_of_several_mechanisms_on_threads():
+@pytest.mark.parametrize("apart", [False, True])
+def test_ctrl_c_ends_runs_of_several_mechanisms_on_threads(apart, monkeypatch):
+    if apart:  # as for mechanisms that are no variants of one structure
+        monkeypatch.setattr("sarrus.simulation.sweep._alike", lambda robots: None)
     robots, q = several()
     threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
     begun = time.perf_counter()
@@ -51,9 +54,11 @@ def test_runs_that_are_done_by_then_are_kept():
     assert np.abs(runs.q[first] - one.q[0]).max() < 1e-9  # side by side with others the last digits are others
 
 
-def test_the_interpreter_ends_while_a_daemon_thread_is_inside():
+@pytest.mark.parametrize("apart", ["", "sarrus.simulation.sweep._alike = lambda robots: None\n"])
+def test_the_interpreter_ends_while_a_daemon_thread_is_inside(apart):
     program = (
-        "import threading, time, numpy as np, sarrus\n"
+        "import threading, time, numpy as np, sarrus, sarrus.simulation.sweep\n"
+        f"{apart}"
         "robots = [sarrus.mechanisms.four_bar(crank=c) for c in (0.3, 0.35, 0.4)]\n"
         "q = np.stack([r.assemble(fixed={'motor': 0.5}) for r in robots])\n"
         "run = lambda: sarrus.simulate_many(robots, q, np.zeros(3), 20_000.0, every=10**7, threads=2)\n"

@@ -131,6 +131,19 @@ def test_effort_limits_hold_a_policy():
     assert_allclose(runs.excess[:, 0], [0.0, -5.0])
 
 
+@pytest.mark.parametrize("every", [1, 7])
+def test_a_policy_changes_no_record(every):
+    """Rates are evaluated as often as without a policy, in runs with one record."""
+    damper = sarrus.control.PID("motor", 200.0, 0.0, 5.0)
+    v = FOURBAR.project_velocity(START[0], [6.0, 0.0, 0.0])
+    options = {"dt": 2e-3, "every": every}
+    plain = sarrus.simulate_many(FOURBAR, START, v, 0.301, damper, **options)
+    runs = sarrus.simulate_many(FOURBAR, START, v, 0.301, damper, policy=lambda t, q, v: np.zeros_like(v), **options)
+    assert_array_equal(runs.q, plain.q)
+    assert_array_equal(runs.stiffness, plain.stiffness)
+    assert (runs.stiffness > 0.0).all()
+
+
 def test_failed_runs_do_not_disturb_a_policy():
     robot = sarrus.mechanisms.double_pendulum()
     seen = []

@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
 from sarrus.control import PID, CompliantContact, ComputedTorque, FeedforwardEffort, LuGreFriction
-from sarrus.simulation import store
+from sarrus.simulation import storage
 from sarrus.simulation.sweep import Status, Sweep
 from tests.small_mechanisms import FIXED, two_wheels
 
@@ -307,10 +307,11 @@ def test_a_job_leaves_what_it_gets_alone(states):
     """An executor may pass read-only arrays, or the caller's own, and Ray returns read-only ones."""
 
     class Locked(Waiting):
-        def submit(self, job, x, parameters):
-            x.setflags(write=False)
-            parameters.setflags(write=False)
-            kept, ended, record = job(x, parameters)
+        def submit(self, job, *arguments):
+            for x in arguments:
+                if isinstance(x, np.ndarray):
+                    x.setflags(write=False)
+            kept, ended, record = job(*arguments)
             for answer in (kept, ended, *record.values()):
                 answer.setflags(write=False)
             super().submit(job).set_result((kept, ended, record))
@@ -837,7 +838,7 @@ def test_a_new_store_in_place_of_half_of_one_cuts_no_mapped_file(tmp_path):
 
 def test_a_store_of_more_than_the_disk_has(tmp_path, monkeypatch):
     usage = SimpleNamespace(free=10000)
-    monkeypatch.setattr(store.shutil, "disk_usage", lambda folder: usage)
+    monkeypatch.setattr(storage.shutil, "disk_usage", lambda folder: usage)
     with pytest.raises(MemoryError, match=r"GiB, and the disk of '.*' has .* free: store fewer"):
         stored(store=tmp_path / "x", limits="warn")
     assert not [*(tmp_path / "x").glob("*.npy")]

@@ -175,7 +175,7 @@ def actuator_efforts(
     >>> fourbar.actuator_efforts(q, v, a).round(9)
     array([2.])
     """
-    # without limits the core solves the problem alone, with weights, preload and exact=
+    # without limits, the core solves the complete problem, with weights, preload and exact=
     _check_distribution(distribution, weights)
     out, return_status = options.pop("out", None), checked_truth("return_status", options.pop("return_status", False))
     motors = _motors(robot, motors_of(robot, actuated))
@@ -248,7 +248,7 @@ def _motors(robot: LoopFunctions, names: tuple[str, ...]) -> _Motors:
 
 def _with_motors(robot: LoopFunctions, names: tuple[str, ...]) -> _Motors:
     if names != robot.actuated:
-        # raises an error for joints that follow functions of time: these cannot have motors
+        # this raises an error for joints that follow functions of time, because they cannot have motors
         actuation_matrix(robot, robot.neutral(), actuated=names)
         robot = on_its_tree(robot, actuated=names)
     joints = [(name, index) for name in robot.actuated for index in range(robot.joint(name).type.nv)]
@@ -333,7 +333,7 @@ def raise_not_realizable(
     robot: LoopFunctions, q: ArrayLike, v: Array, a: Array, *, wrenches: Wrenches | None = None, time: ArrayLike | None = None,
     exact: bool = False, **_: Any,
 ) -> NoReturn:  # fmt: skip
-    """Raise the error of a motion that the motors cannot produce.
+    """Raise the error for a motion that the motors cannot produce.
 
     With `exact`, it names the constraint that the motion violates; otherwise it names joints that lack a motor.
     """

@@ -22,7 +22,7 @@ from ..linear_algebra import applied, transposed
 from .efforts import _motors, actuator_efforts, motors_of
 
 COMPONENTS = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
-# number of states of a batch in which uniqueness is tested; more are not needed, because it rarely depends on the configuration
+# number of states of a batch in which uniqueness is tested; a few are sufficient, because uniqueness rarely depends on the configuration
 TESTED = 5
 
 
@@ -48,7 +48,7 @@ class JointWrenches(dict[str, Array]):
     if not TYPE_CHECKING:
         __getattr__ = renamed_attribute
 
-    # by identity, as for all results with arrays: equality of arrays is not a bool
+    # compared by identity, like all results with arrays, because comparing arrays does not return a bool
     __eq__, __ne__, __hash__ = object.__eq__, object.__ne__, object.__hash__  # type: ignore[assignment]
 
     @cached_property
@@ -177,12 +177,15 @@ def joint_wrenches_with(
     actuated: Sequence[str] | None = None, wrenches: Wrenches | None = None, time: ArrayLike | None = None,
     friction: Array | None = None, compliance: Array | None = None,
 ) -> JointWrenches:  # fmt: skip
-    """Return the joint wrenches with additional forces `friction` (..., all nv) along joints; with loops, these require `multipliers`."""
+    """Return the joint wrenches with additional forces `friction` (..., all nv) along joints.
+
+    For a mechanism with loops, `friction` requires `multipliers`.
+    """
     names, closed = motors_of(robot, actuated), bool(robot.constraints)
     if not closed:
         multipliers = time = compliance = None
         names = tuple(name for name in robot.joints if robot.joint(name).nv)
-    # the core has the least efforts of a mechanism's own motors
+    # the core computes the least efforts of the mechanism's own motors
     driven = _motors(robot, names).robot if closed and multipliers is None else robot
     determinate = compliance is not None or (multipliers is not None and not _may_be_open(robot))
     numbers, fails = _core.joint_wrenches(driven, q, v, a, multipliers, friction, time, wrenches, names, determinate)
@@ -266,7 +269,10 @@ def across_loops(
 
 
 def by_friction(robot: LoopFunctions, q: Array, friction: Array, time: ArrayLike | None) -> dict[str, Array]:
-    """Return the wrenches (..., 6) on the children of loop joints, of forces (..., all nv) along the joints; joints without force are omitted."""
+    """Return the wrenches (..., 6) that forces (..., all nv) along joints apply to the children of loop joints.
+
+    Loop joints without force are omitted.
+    """
     wrenches = robot._effort_wrenches(q, friction[..., robot.nv :], time=time, return_status=True)[0]
     places = {name: k for k, name in enumerate(robot.constraints)}
     return {
@@ -277,7 +283,7 @@ def by_friction(robot: LoopFunctions, q: Array, friction: Array, time: ArrayLike
 
 
 def along_tree(robot: LoopFunctions, q: Array, friction: Array, time: ArrayLike | None) -> Array:
-    """Return the generalised force (..., nv) of forces (..., all nv) along joints."""
+    """Return the generalised force (..., nv) of forces (..., all nv) along tree joints and loop joints."""
     tau: Array = friction[..., : robot.nv]
     if friction.shape[-1] > robot.nv:
         J = robot._loop_joint_jacobian(q, time=time, return_status=True)[0]

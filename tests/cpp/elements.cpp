@@ -1,0 +1,80 @@
+// Force elements by the names of joints and frames: a run of a second with the mechanism of a file, and messages of wrong arguments.
+// tests/core/test_core_alone.py compares the output with Python's.
+#include <cstdio>
+
+#include "../../cpp/sarrus.hpp"
+
+using sarrus::Argument;
+using sarrus::Element;
+using sarrus::Numbers;
+
+namespace {
+
+void print(const char* name, const Numbers& x) {
+  std::printf("%s:", name);
+  for (const double number : x) std::printf(" %.17g", number);
+  std::printf("\n");
+}
+
+/// Simulate a second from rest at the home, in steps of 1 ms.
+void simulate(const char* name, const sarrus::Robot& robot, const std::vector<Element>& elements,
+              sarrus::Method method = sarrus::Method::rk4) {
+  const auto acting = robot.force_elements(elements);
+  sarrus::Plan plan;
+  plan.method = method;
+  plan.force_elements = acting.all();
+  const sarrus::Simulation simulation = robot.simulation(plan, acting.numbers().numbers.data());
+  const sarrus::Assembled closed = robot.assemble();
+  Numbers state(closed.q.begin(), closed.q.end());
+  state.resize(static_cast<std::size_t>(simulation.size()));
+  Numbers row = simulation.begin(state);
+  const auto done = simulation.run_fixed({0.0, 1e-3, 0, 1000}, row.data());
+  if (done.status != 0.0) std::printf("%s failed\n", name);
+  row.resize(static_cast<std::size_t>(robot.tree().nq + robot.tree().nv));
+  print(name, row);
+}
+
+void print_error(const sarrus::Robot& robot, const Element& element) {
+  try {
+    robot.force_elements({element});
+    std::printf("error: none\n");
+  } catch (const std::exception& error) {
+    std::printf("error: %s\n", error.what());
+  }
+}
+
+}  // namespace
+
+int main(int, char** arguments) {
+  const sarrus::Robot robot = sarrus::load(arguments[1]);
+  const sarrus::Law target = {{0.0}, {0.5}, {0.3, 3.0, 0.0}};
+  const Element pid = {"PID",
+                       {{"joint", "motor"},
+                        {"proportional", 40.0},
+                        {"integral", 10.0},
+                        {"derivative", 3.0},
+                        {"target", target},
+                        {"limits", {-15.0, 15.0}}}};
+  const Element push = {"FeedforwardEffort", {{"joint", "pin1"}, {"law", 0.2}}};
+  simulate("controlled", robot, {push, pid});
+  simulate(
+      "stopped", robot,
+      {{"EndStop", {{"joint", "motor"}, {"limits", {-0.2, 0.3}}}}, {"FeedforwardEffort", {{"joint", "motor"}, {"law", 5.0}}}});
+  simulate("computed", robot, {{"ComputedTorque", {{"targets", Argument::Named{{"motor", 1.0}}}}}});
+  simulate("rubbing", robot, {{"LuGreFriction", {{"joint", "motor"}, {"sliding", 0.5}}}}, sarrus::Method::rosenbrock);
+
+  const auto runs = robot.force_elements({{"PID", {{"joint", "motor"}, {"proportional", {1.0, 2.0, 3.0}}}}});
+  print("parameters", runs.numbers().numbers);
+
+  print_error(robot, {"PID", {{"joint", "moter"}}});
+  print_error(robot, {"PID", {{"joint", "motor"}, {"limits", {1.0, -1.0}}}});
+  print_error(robot, {"ComputedTorque", {{"targets", Argument::Named{}}}});
+  print_error(robot, {"EndStop", {{"joint", "motor"}}});
+  print_error(robot, {"LuGreFriction", {{"joint", "motor"}, {"sliding", 1.0}, {"sticking", 0.5}}});
+  print_error(robot, {"Thruster", {{"frame", "rockr"}, {"thrust", 1.0}}});
+  // of C++ alone: in Python these are errors of a class
+  print_error(robot, {"PID", {{"joint", "motor"}, {"propotional", 1.0}}});
+  print_error(robot, {"PID", {}});
+  print_error(robot, {"Pid", {}});
+  return 0;
+}
