@@ -217,19 +217,49 @@ def signature(name: str) -> inspect.Signature:
     return inspect.Signature([*named, kind("options", kind.VAR_KEYWORD)])
 
 
-def docstring(name: str) -> str:
+AXES = {
+    "steps of motors": "steps, motors", "q": "nq", "v": "nv", "u": "nu", "samples of q": "samples, nq", "samples of v": "samples, nv", "4 x 4": "4, 4",
+}  # fmt: skip
+ARGUMENTS = {
+    "q": "configuration [rad, m]", "v": "velocity [rad/s, m/s]", "a": "acceleration [rad/s2, m/s2]", "tau": "generalised force [N m, N]",
+    "u": "efforts of the motors [N m, N]", "x": "coordinates of the driven joints [rad, m]", "frame": "name of the frame",
+    "leading": "names of the driven joints, in the order of x, with one coordinate each", "dt": "step of the simulation [s]",
+}  # fmt: skip
+_OF_RUNS = "motors, the names of the joints with efforts in u; controller, further force elements; others as for :func:`sarrus.simulate_many`"
+OPTIONS = {
+    "assemble": 'as for :meth:`sarrus.Mechanism.assemble`, with `near`, and branch="only" as the default',
+    "step": _OF_RUNS,
+    "rollouts": _OF_RUNS,
+}
+
+
+def docstring(name: str, callback: bool = False) -> str:
+    """Return the docstring of a function, or of the function that creates its callback for single states."""
     row = ROWS[name]
-    axes = {
-        "steps of motors": "steps, motors",
-        "q": "nq",
-        "v": "nv",
-        "u": "nu",
-        "samples of q": "samples, nq",
-        "samples of v": "samples, nv",
-    }
-    inputs = ", ".join(f"{argument} (..., {axes.get(kind, kind)})" for argument, kind in row.inputs.items())
-    outputs = " and ".join(f"(..., {axes.get(kind, kind)})" if kind != "1" else "(...)" for kind in row.outputs)
-    return f"{row.summary} Arguments {inputs}; returns {outputs}."
+
+    def shape(kind: str) -> str:
+        axes = AXES.get(kind, kind)
+        if callback:
+            return f"({axes})" if "," in axes else f"({axes},)"
+        return "(...)" if kind == "1" else f"(..., {axes})"
+
+    arrays = [f"{argument} : {shape(kind)} {ARGUMENTS[argument]}" for argument, kind in row.inputs.items()]
+    others = [f"{word} : {ARGUMENTS[word]}" for word in row.words]
+    options = f"**options : {OPTIONS.get(name, f'as for :meth:`sarrus.Mechanism.{name}`')}"
+    head = (
+        [
+            f"Create a callback that returns {row.summary.removeprefix('Return ')}",
+            "",
+            "Inputs of the callback:",
+            "",
+            *arrays,
+        ]
+        if callback
+        else [row.summary]
+    )
+    parameters = ["robot : the mechanism", *([] if callback else arrays), *others, options]
+    results = " and ".join(map(shape, row.outputs))
+    return "\n".join([*head, "", "Parameters", "----------", *parameters, "", "Returns", "-------", results])
 
 
 # ---- by matrices -----------------------------------------------------------------------------------------------------
@@ -365,45 +395,45 @@ def _kept(names: str, f: Function) -> dict[str, Any]:
 _MOTORS = {"q": "q", "v": "v", "u": "motors"}
 ROWS = {
     "forward_dynamics": Row(
-        "Return the acceleration by forces, loops included; derivatives by q and v are along motions that the loops allow.",
+        "Return the acceleration [rad/s2, m/s2] by forces, loops included; derivatives by q and v are along motions that the loops allow.",
         {"q": "q", "v": "v", "tau": "v"}, ("v",),
         lambda f, x, **out: [f.robot.forward_dynamics(*x, **f.options, **out)],
         lambda f, x, y, w: _parts(D.forward_dynamics_vjp(f.robot, *x, w[0], **f.options), "q v tau"),
         lambda f, x, y, dx: [D.forward_dynamics_jvp(f.robot, *x, *dx, **f.options)],
     ),
     "inverse_dynamics": Row(
-        "Return the generalised force for a motion of the tree, with all loops open.",
+        "Return the generalised force [N m, N] for a motion of the tree, with all loops open.",
         {"q": "q", "v": "v", "a": "v"}, ("v",),
         lambda f, x, **out: [f.robot.inverse_dynamics(*x, **f.options, **out)],
         lambda f, x, y, w: _parts(D.inverse_dynamics_vjp(f.robot, *x, w[0], **f.options), "q v a"),
         lambda f, x, y, dx: [D.inverse_dynamics_jvp(f.robot, *x, *dx, **f.options)],
     ),
     "actuator_efforts": Row(
-        "Return the efforts of the motors for a motion, loops included.",
+        "Return the efforts [N m, N] of the motors for a motion, loops included.",
         {"q": "q", "v": "v", "a": "v"}, ("u",),
         lambda f, x, **out: [f.robot.actuator_efforts(*x, **f.options, **out)],
         lambda f, x, y, w: _parts(D.actuator_efforts_vjp(f.robot, *x, w[0], **f.options), "q v a"),
         by_matrices(lambda f, x, y: _parts(D.actuator_efforts(f.robot, *x, **f.options), "q v a"))["jvp"],
     ),
-    "pose": state_function("pose", "q", output="4 x 4", summary="Return the pose of a frame in the world.", words=("frame",)),
-    "velocity": state_function("velocity", "q", "v", output="6", summary="Return the velocity of a frame.", words=("frame",)),
-    "acceleration": state_function("acceleration", "q", "v", "a", output="6", summary="Return the acceleration of a frame.", words=("frame",)),
-    "center_of_mass": state_function("center_of_mass", "q", output="3", summary="Return the centre of mass."),
-    "gravity_forces": state_function("gravity_forces", "q", output="v", summary="Return the generalised force that balances the weight."),
-    "kinetic_energy": state_function("kinetic_energy", "q", "v", output="1", summary="Return the kinetic energy."),
-    "potential_energy": state_function("potential_energy", "q", output="1", summary="Return the potential energy, springs included."),
-    "constraint_residual": state_function("constraint_residual", "q", output="nc", summary="Return the residual of the loop constraints."),
+    "pose": state_function("pose", "q", output="4 x 4", summary="Return the pose [dimensionless, m] of a frame in the world.", words=("frame",)),
+    "velocity": state_function("velocity", "q", "v", output="6", summary="Return the velocity [angular; linear] of a frame in its axes [rad/s, m/s].", words=("frame",)),
+    "acceleration": state_function("acceleration", "q", "v", "a", output="6", summary="Return the acceleration [angular; linear] of a frame in its axes [rad/s2, m/s2].", words=("frame",)),
+    "center_of_mass": state_function("center_of_mass", "q", output="3", summary="Return the centre of mass in the world [m]."),
+    "gravity_forces": state_function("gravity_forces", "q", output="v", summary="Return the generalised force [N m, N] that balances the weight."),
+    "kinetic_energy": state_function("kinetic_energy", "q", "v", output="1", summary="Return the kinetic energy [J]."),
+    "potential_energy": state_function("potential_energy", "q", output="1", summary="Return the potential energy [J], springs included."),
+    "constraint_residual": state_function("constraint_residual", "q", output="nc", summary="Return the residual [rad, m] of the loop constraints."),
     "assemble": Row(
-        "Return the configuration that closes the loops at coordinates x of the driven joints.",
+        "Return the configuration [rad, m] that closes the loops at coordinates x of the driven joints.",
         {"x": "leading"}, ("q",), assembled, words=("leading",), writes=False,
         **by_matrices(lambda f, x, y: [D.assembled_positions(f.robot, y[0], f.options["leading"], **_kept("time", f)).leading]),
     ),
     "step": Row(
-        "Return the state after a step of the simulation with efforts u of the motors.",
+        "Return the state (q [rad, m], v [rad/s, m/s]) after a step of the simulation with efforts u of the motors.",
         _MOTORS, ("q", "v"), one_step, back_one_step, along_one_step, ("dt",), False,
     ),
     "rollouts": Row(
-        "Return the states of runs, the start first, with the rows of u as efforts of the motors in their steps.",
+        "Return the states (q [rad, m], v [rad/s, m/s]) of runs, the start first, with the rows of u as efforts of the motors in their steps.",
         _MOTORS | {"u": "steps of motors"}, ("samples of q", "samples of v"), samples, back_through, None, ("dt",), False,
     ),
 }  # fmt: skip

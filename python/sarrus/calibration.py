@@ -97,16 +97,16 @@ class Calibration(Brief):
     ----------
     robot : the mechanism with the calibrated dimensions
     changes : dimension to its change from the nominal value [rad, m]. If dimensions cannot be distinguished, these are the changes of least norm
-    offsets : joint to the offset that must be added to its encoder's reading
+    offsets : joint to the offset that must be added to its encoder's reading [rad, m]
     names : (k) identified linear combinations of dimensions, such as "rod.length - 1 elbow.parent.x"; coefficients below 2 % are omitted
-    values, deviations : (k,) changes of these combinations, and their standard deviations
+    values, deviations : (k,) changes of these combinations, and their standard deviations [rad, m]
     unseen : dimensions that do not affect the measurements
     binding : dimensions that were not calibrated because a change of them alone would open the loops, such as out-of-plane dimensions of a planar
-    linkage
-    condition : condition number of the Jacobian, the largest amplification of noise
-    before, after : root mean square of the residuals before and after the calibration, in units of their standard deviations
+        linkage
+    condition : condition number of the Jacobian, the largest amplification of noise (dimensionless)
+    before, after : root mean square of the residuals before and after the calibration, in units of their standard deviations (dimensionless)
     outliers : (measurement, position) of residuals with a weight below 1/2 in the robust loss
-    covariance : (k, k) covariance of the combinations
+    covariance : (k, k) covariance of the combinations [rad2, m2]
     base : (k) indices of the dimensions, one for each combination, whose columns of the Jacobian are linearly independent
     """
 
@@ -154,12 +154,12 @@ def calibrate(
     measurements : measurements in n positions, and their noise
     dimensions : names of :mod:`sarrus.dimensions`; default: placements of all joints on both bodies, rods, encoder offsets of the driven joints, and
         placements of measured frames
-    near : (nq,) or (n, nq) configurations near the measured positions; default: the configurations of `follow` along the inputs, from the home
+    near : (nq,) or (n, nq) configurations near the measured positions [rad, m]; default: the configurations of `follow` along the inputs, from the home
     spread : prior standard deviations of the changes of lengths [m] and of angles [rad]. A combination is not identified if the measurements would
-    determine it less precisely than this prior
+        determine it less precisely than this prior
     loss : "squares", "huber" or "cauchy". The last two reduce the weight of residuals that are much larger than the noise. An outlier with much
-    influence on the result distorts "huber", whereas "cauchy" rejects it. With both, if the residuals exceed the stated noise, a second fit uses this
-    noise for the weights
+        influence on the result distorts "huber", whereas "cauchy" rejects it. With both, if the residuals exceed the stated noise, a second fit uses this
+        noise for the weights
     iterations : maximum number of steps
 
     Returns

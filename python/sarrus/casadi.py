@@ -29,7 +29,7 @@ import casadi
 import numpy as np
 
 from ._arrays import Array, real_array
-from ._differentiable import ROWS, Function, docstring, function
+from ._differentiable import ROWS, Function, docstring, function, signature
 from .mechanism import Mechanism
 
 # rollouts is excluded, because the sizes of its arrays are unknown before the first call
@@ -45,7 +45,10 @@ def __getattr__(name: str) -> Callable[..., Callback]:
         return Callback(name, f)
 
     callback.__name__ = callback.__qualname__ = name
-    callback.__doc__ = f"A callback: {docstring(name)}"
+    every = signature(name)
+    arguments = [p for key, p in every.parameters.items() if key not in ROWS[name].inputs]
+    callback.__doc__ = docstring(name, callback=True)
+    callback.__signature__ = every.replace(parameters=arguments)  # type: ignore[attr-defined]
     globals()[name] = callback
     return callback
 

@@ -115,6 +115,11 @@ class FramePath(_Checked):
         """Return the residuals (N, 3 n) of N variants, or (N, 6 n) for poses.
 
         A pose has six: the rotation vector in the frame's axes, then the displacement.
+
+        Parameters
+        ----------
+        variants : N variants of the mechanism
+        q : (N, n, nq) their configurations at the inputs [rad, m]
         """
         points, X = self._points(q), variants.pose(q, self.frame)
         rows = [(X[..., :3, 3] - (points[:, :3, 3] if points.ndim == 3 else points)) / self.scale]
@@ -123,7 +128,14 @@ class FramePath(_Checked):
         return np.asarray(np.nan_to_num(np.concatenate(rows, axis=-1)).reshape(len(q), -1))
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
-        """Return derivatives (rows, p) with respect to dimensions."""
+        """Return derivatives (rows, p) with respect to dimensions.
+
+        Parameters
+        ----------
+        robot : the mechanism
+        q : (n, nq) its configurations at the inputs [rad, m]
+        moves : derivatives of its frames and joints at q
+        """
         points, X, D = self._points(q), robot.pose(q, self.frame), moves.frames[self.frame]
         J = X[:, :3, :3] @ D[:, 3:] / self.scale
         if points.ndim == 3:
@@ -141,9 +153,13 @@ class FramePath(_Checked):
 
 @dataclass(frozen=True, eq=False)
 class JointAngle(_Checked):
-    """Objective of function generation: at the n inputs, a joint with one coordinate must have given values (n,) [rad, m].
+    """Objective of function generation: a joint with one coordinate has prescribed values at the n inputs.
 
-    NaN is the value at an input without requirement.
+    Attributes
+    ----------
+    joint : name of the joint
+    values : (n,) prescribed coordinates [rad, m]; NaN for no requirement
+    scale : deviation that corresponds to a residual of 1 [rad, m]
     """
 
     joint: str
@@ -151,20 +167,40 @@ class JointAngle(_Checked):
     scale: float = 1.0
 
     def rows(self, variants: Any, q: Array) -> Array:
-        """Return residuals (N, n)."""
+        """Return residuals (N, n).
+
+        Parameters
+        ----------
+        variants : N variants of the mechanism
+        q : (N, n, nq) their configurations at the inputs [rad, m]
+        """
         off = variants.joint_states(q).q[self.joint][..., 0] - _at_inputs("values of a JointAngle", self.values, q)
         return np.asarray(np.nan_to_num(off / self.scale))
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
-        """Return derivatives (n, p) with respect to dimensions."""
+        """Return derivatives (n, p) with respect to dimensions.
+
+        Parameters
+        ----------
+        robot : the mechanism
+        q : (n, nq) its configurations at the inputs [rad, m]
+        moves : derivatives of its frames and joints at q
+        """
         return np.where(np.isnan(np.asarray(self.values))[..., None], 0.0, moves.joints[self.joint] / self.scale)
 
 
 @dataclass(frozen=True, eq=False)
 class TransmissionAngle(_Checked):
-    """Constraint on the angle between two bars at a pin: it must differ by at least `least` [rad] from the aligned position.
+    """Constraint on the angle between two bars at a pin: it must differ by at least `least` from the aligned position.
 
-    A residual is the amount by which the constraint is violated. `straight` [rad] is the joint coordinate at which the bars are aligned.
+    A residual is the amount by which the constraint is violated.
+
+    Attributes
+    ----------
+    joint : name of the pin, a joint with one coordinate
+    least : smallest angle from the aligned position [rad]
+    straight : coordinate of the joint at which the bars are aligned [rad]
+    scale : violation that corresponds to a residual of 1 [rad]
     """
 
     joint: str
@@ -173,11 +209,24 @@ class TransmissionAngle(_Checked):
     scale: float = 1.0
 
     def rows(self, variants: Any, q: Array) -> Array:
-        """Return residuals (N, n)."""
+        """Return residuals (N, n).
+
+        Parameters
+        ----------
+        variants : N variants of the mechanism
+        q : (N, n, nq) their configurations at the inputs [rad, m]
+        """
         return self._deficit(variants.joint_states(q).q[self.joint][..., 0])[0]
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
-        """Return derivatives (n, p) with respect to dimensions."""
+        """Return derivatives (n, p) with respect to dimensions.
+
+        Parameters
+        ----------
+        robot : the mechanism
+        q : (n, nq) its configurations at the inputs [rad, m]
+        moves : derivatives of its frames and joints at q
+        """
         return np.asarray(
             self._deficit(robot.joint_states(q).q[self.joint][:, 0])[1][:, None] * moves.joints[self.joint]
         )
@@ -190,13 +239,15 @@ class TransmissionAngle(_Checked):
 
 @dataclass(frozen=True, eq=False)
 class MotorEfforts(_Checked):
-    """Efforts of the motors along the motion [N m, N]. Residuals are the amounts by which efforts exceed `limit`, or the efforts themselves if
+    """Efforts of the motors along the motion. Residuals are the amounts by which efforts exceed `limit`, or the efforts themselves if
     `limit` is 0.
 
     Attributes
     ----------
     velocity, acceleration : motor to its velocities and accelerations (n,) at the inputs [rad/s, m/s; per s]. There must be as many motors as degrees
-    of freedom, all at tree joints
+        of freedom, all at tree joints
+    limit : largest absolute effort of each motor; 0 for residuals that are the efforts themselves [N m, N]
+    scale : effort that corresponds to a residual of 1 [N m, N]
     """
 
     velocity: Mapping[str, ArrayLike]
@@ -205,12 +256,25 @@ class MotorEfforts(_Checked):
     scale: float = 1.0
 
     def rows(self, variants: Any, q: Array) -> Array:
-        """Return residuals (N, n nu)."""
+        """Return residuals (N, n nu).
+
+        Parameters
+        ----------
+        variants : N variants of the mechanism
+        q : (N, n, nq) their configurations at the inputs [rad, m]
+        """
         work = MotorMotions.of(variants.base)
         return self._beyond(work.efforts(variants, q, *_rates(work, self, q)))[0].reshape(len(q), -1)
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
-        """Return derivatives (n nu, p) with respect to dimensions."""
+        """Return derivatives (n nu, p) with respect to dimensions.
+
+        Parameters
+        ----------
+        robot : the mechanism
+        q : (n, nq) its configurations at the inputs [rad, m]
+        moves : derivatives of its frames and joints at q
+        """
         work = MotorMotions.of(moves.of.robot)
         u, du = MotorChanges(work, moves, q).efforts(*_rates(work, self, q))
         return (self._beyond(u)[1][..., None] * du).reshape(-1, du.shape[-1])
@@ -227,9 +291,11 @@ class Reaction(_Checked):
     Attributes
     ----------
     joint : name of a tree joint or loop joint
-    velocity, acceleration : motor to its velocities and accelerations (n,), as for :class:`MotorEfforts`
+    velocity, acceleration : motor to its velocities and accelerations (n,), as for :class:`MotorEfforts` [rad/s, m/s; per s]
     axes : components whose norm is used: "x", "y", "z" of the force [N], or "rx", "ry", "rz" of the moment [N m]. They act on the child, in the axes
-    of the joint's frame on the child. Indeterminate components raise an error, such as out-of-plane components of a planar linkage
+        of the joint's frame on the child. Indeterminate components raise an error, such as out-of-plane components of a planar linkage
+    limit : largest norm of these components; 0 for residuals that are the norm itself [N, N m]
+    scale : norm that corresponds to a residual of 1 [N, N m]
     """
 
     joint: str
@@ -240,12 +306,25 @@ class Reaction(_Checked):
     scale: float = 1.0
 
     def rows(self, variants: Any, q: Array) -> Array:
-        """Return residuals (N, n)."""
+        """Return residuals (N, n).
+
+        Parameters
+        ----------
+        variants : N variants of the mechanism
+        q : (N, n, nq) their configurations at the inputs [rad, m]
+        """
         work = self._work(variants.base)
         return self._beyond(work.efforts(variants, q, *_rates(work, self, q))[..., -len(self.axes) :])[0]
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
-        """Return derivatives (n, p) with respect to dimensions."""
+        """Return derivatives (n, p) with respect to dimensions.
+
+        Parameters
+        ----------
+        robot : the mechanism
+        q : (n, nq) its configurations at the inputs [rad, m]
+        moves : derivatives of its frames and joints at q
+        """
         work = self._work(moves.of.robot)
         f, df = (x[:, -len(self.axes) :] for x in MotorChanges(work, moves, q).efforts(*_rates(work, self, q)))
         return np.asarray(np.einsum("nk,nkp->np", self._beyond(f)[1], df))
@@ -268,19 +347,37 @@ class Clearance(_Checked):
 
     A residual is the amount by which the constraint is violated. Velocities of sliding joints are divided by the length of the initial mechanism, so
     that they are comparable with angular velocities.
+
+    Attributes
+    ----------
+    least : smallest value of `actuation`, a singular value (dimensionless)
+    scale : violation that corresponds to a residual of 1 (dimensionless)
     """
 
     least: float
     scale: float = 1.0
 
     def rows(self, variants: Any, q: Array) -> Array:
-        """Return residuals (N, n)."""
+        """Return residuals (N, n).
+
+        Parameters
+        ----------
+        variants : N variants of the mechanism
+        q : (N, n, nq) their configurations at the inputs [rad, m]
+        """
         return np.asarray(
             np.maximum(self.least - MotorMotions.of(variants.base).actuation(variants, q), 0.0) / self.scale
         )
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
-        """Return derivatives (n, p) with respect to dimensions."""
+        """Return derivatives (n, p) with respect to dimensions.
+
+        Parameters
+        ----------
+        robot : the mechanism
+        q : (n, nq) its configurations at the inputs [rad, m]
+        moves : derivatives of its frames and joints at q
+        """
         actuation, by = MotorChanges(MotorMotions.of(moves.of.robot), moves, q).actuation()
         return np.where((actuation < self.least)[:, None], -by / self.scale, 0.0)
 
@@ -301,7 +398,13 @@ def _rates(work: MotorMotions, of: MotorEfforts | Reaction, q: Array) -> tuple[A
 
 @dataclass(frozen=True)
 class Variable(_Checked):
-    """A dimension of the design, and the bounds of its change [rad, m]."""
+    """A dimension of the design, and the bounds of its change.
+
+    Attributes
+    ----------
+    name : name of the dimension, see :mod:`sarrus.dimensions`
+    low, high : bounds of its change [rad, m]
+    """
 
     name: str
     low: float
@@ -319,12 +422,12 @@ class Design(Brief):
     ----------
     robot : the best mechanism
     changes : dimension to its change [rad, m]
-    q : (n, nq) configurations along the inputs
-    cost, first_cost : half the sum of squared residuals, of the best mechanism, and of the best initial guess before its improvement
-    rows : (rows,) residuals of all objectives, in their order
-    largest : largest residual of each objective, times its scale; zero or small for a satisfied constraint
+    q : (n, nq) configurations along the inputs [rad, m]
+    cost, first_cost : half the sum of squared residuals, of the best mechanism, and of the best initial guess before its improvement (dimensionless)
+    rows : (rows,) residuals of all objectives, in their order (dimensionless)
+    largest : largest residual of each objective, times its scale [unit of the scale]; zero or small for a satisfied constraint
     starts, closed : number of initial guesses, and number of initial guesses whose loops close at all inputs
-    costs : costs of all improved initial guesses, ascending. If many costs are equal to the lowest, a better mechanism within the bounds is unlikely
+    costs : costs of all improved initial guesses, ascending (dimensionless). If many costs are equal to the lowest, a better mechanism within the bounds is unlikely
     evaluations : number of Jacobians that were evaluated
     """
 
@@ -540,10 +643,10 @@ class Budget(Brief):
     ----------
     names, spread : (p) dimensions, and their standard deviations [rad, m]
     of : (k) names of the quantities, such as "tool.x", "slider"
-    parts : (n, k, p) standard deviation of each quantity caused by each dimension alone, to first order, at n inputs
-    first_order : (n, k) standard deviation of each quantity caused by all dimensions, to first order
-    drawn : (n, k) standard deviation of each quantity over randomly drawn mechanisms; NaN if none were drawn
-    worst : (n, k) largest absolute deviation of each quantity from its mean over the drawn mechanisms
+    parts : (n, k, p) standard deviation of each quantity caused by each dimension alone, to first order, at n inputs [rad, m]
+    first_order : (n, k) standard deviation of each quantity caused by all dimensions, to first order [rad, m]
+    drawn : (n, k) standard deviation of each quantity over randomly drawn mechanisms [rad, m]; NaN if none were drawn
+    worst : (n, k) largest absolute deviation of each quantity from its mean over the drawn mechanisms [rad, m]
     lost : number of drawn mechanisms whose loops did not close
     binding : dimensions whose error would open the loops. Their entries of `parts` are zero, and their errors were not drawn
     """
@@ -559,7 +662,12 @@ class Budget(Brief):
     binding: tuple[str, ...]
 
     def report(self, count: int = 10) -> str:
-        """Return a table for each quantity, at the inputs with its largest deviation: the dimensions that contribute most."""
+        """Return a table for each quantity, at the inputs with its largest deviation: the dimensions that contribute most.
+
+        Parameters
+        ----------
+        count : largest number of dimensions in a table
+        """
         lines, count = [], _arrays.checked_count("count", count)
         for k, name in enumerate(self.of):
             i = int(np.argmax(self.first_order[:, k]))
@@ -578,7 +686,13 @@ class Budget(Brief):
     def plot(self, of: str | None = None, *, count: int = 8, ax: Axes | None = None) -> Axes:
         """Plot the variance of one quantity along the inputs, stacked by dimension. Needs matplotlib.
 
-        The `count` dimensions with the largest contributions are named. The variance over the drawn mechanisms is plotted, too.
+        The variance over the drawn mechanisms is plotted, too.
+
+        Parameters
+        ----------
+        of : name of the quantity; default: the first one
+        count : number of dimensions that are named, those with the largest contributions
+        ax : axes of Matplotlib; default: new ones
         """
         import matplotlib.pyplot as plt
 
@@ -617,7 +731,7 @@ def tolerances(
     ----------
     robot : the nominal mechanism
     spread : dimension (:mod:`sarrus.dimensions`) to its standard deviation [rad, m]; ``"joints.x"`` (or y, z, rx, ry, rz) sets it for the frames of
-    all joints
+        all joints
     inputs : driven joint to its coordinates (n,) [rad, m]
     of : quantities: "FRAME.x" (or y, z, rx, ry, rz) for a frame's displacement or rotation in world axes, or the name of a joint with one coordinate
     near : initial guess of the configuration at the first inputs, as for :meth:`sarrus.Mechanism.follow`

@@ -31,7 +31,9 @@ class Dimensions:
     Attributes
     ----------
     robot, leading : the mechanism, and the names of its driven joints, whose coordinates are inputs
-    names : (p) names of the dimensions
+    names : (p) names of the dimensions; default: those of all joints and rods, of `frames`, and of the encoders of `leading` and `read`
+    frames : names of added frames whose placements are dimensions, too
+    read : names of further joints whose encoders have an offset
     angular : (p,) True for dimensions in radians
     """
 
@@ -74,11 +76,21 @@ class Dimensions:
         return len(self.names)
 
     def some(self, indices: Sequence[int]) -> Dimensions:
-        """Return the dimensions with these indices."""
+        """Return the dimensions with these indices.
+
+        Parameters
+        ----------
+        indices : indices in `names`
+        """
         return Dimensions(self.robot, self.leading, [self.names[i] for i in indices])
 
     def numbers(self, changes: Mapping[str, float]) -> Array:
-        """Return the vector x (p,) of changes from a mapping of names to changes; other entries are zero."""
+        """Return the vector x (p,) of changes [rad, m] from a mapping; other entries are zero.
+
+        Parameters
+        ----------
+        changes : dimension to its change [rad, m]
+        """
         for name in changes:
             if name not in self.names:
                 raise NameNotFoundError(f"no dimension is named '{name}'{did_you_mean(name, self.names)}")
@@ -102,9 +114,13 @@ class Dimensions:
         return changes
 
     def changed(self, x: ArrayLike) -> Mechanism:
-        """Return the mechanism with changes x (p,) of its dimensions.
+        """Return the mechanism with changed dimensions.
 
         Encoder offsets in x have no effect, because they are not part of the mechanism.
+
+        Parameters
+        ----------
+        x : (p,) changes [rad, m]
         """
         changes: Any = self._changes(real_array("x", x).reshape(1, -1))
         make: dict[str, Any] = {"placements": Transform.from_matrix, "lengths": float}
@@ -112,13 +128,22 @@ class Dimensions:
         return self.robot.replace(**numbers) if numbers else self.robot
 
     def variants(self, x: Array) -> Any:
-        """Return the variants with changes x (N, p) of the dimensions."""
+        """Return the variants with changed dimensions.
+
+        Parameters
+        ----------
+        x : (N, p) changes [rad, m]
+        """
         changes: Any = self._changes(x)
         return self.robot.variants(**(changes or {"gravity": np.tile(self.robot.gravity, (len(x), 1))}))
 
     def driven(self, inputs: Mapping[str, Array], x: Array) -> dict[str, Array]:
-        """Return the coordinates (..., n, nv of the joint) of the driven joints: the inputs (n, nv of the joint) plus the encoder offsets in x (...,
-        p).
+        """Return the coordinates (..., n, nv of the joint) of the driven joints: the inputs plus the encoder offsets in x [rad, m].
+
+        Parameters
+        ----------
+        inputs : driven joint to its encoder's readings (n, nv of the joint) [rad, m]
+        x : (..., p) changes [rad, m]
         """
         driven = {name: np.array(np.broadcast_to(y, (*x.shape[:-1], *y.shape))) for name, y in inputs.items()}
         for i, (kind, joint, k) in enumerate(self._places):
@@ -129,7 +154,16 @@ class Dimensions:
     # ---- derivatives ----
 
     def moves(self, robot: Mechanism, q: Array, x: Array, frames: Sequence[str], joints: Sequence[str] = ()) -> Moves:
-        """Return the derivatives of frames and joints of `changed(x)` at the configurations q (n, nq), with respect to each dimension."""
+        """Return the derivatives of frames and joints of `changed(x)` at the configurations q, with respect to each dimension.
+
+        Parameters
+        ----------
+        robot : the mechanism `changed(x)`
+        q : (n, nq) its configurations [rad, m]
+        x : (p,) changes [rad, m]
+        frames : names of the frames
+        joints : names of the joints with one coordinate
+        """
         return Moves(self, assembled_positions(robot, q, list(self.leading)), x, frames, joints)
 
     def _turned(self, x: Array) -> dict[str, Array]:
@@ -154,11 +188,14 @@ class Moves:
 
     Attributes
     ----------
-    frames : frame to (n, 6, p), the derivative of its displacement [rotation; translation] in its own axes
-    joints : joint with one coordinate to (n, p), the derivative of the coordinate, or of the encoder's reading if the joint has an offset
+    frames : frame to (n, 6, p), the derivative of its displacement [rotation; translation] in its own axes; as an argument, the frames' names
+    joints : joint with one coordinate to (n, p), the derivative of the coordinate, or of the encoder's reading if the joint has an offset; as an argument,
+        the joints' names
     closes : (p,) True if the loops can be closed after a change of this dimension, in all determined configurations
     determined : (n,) True if the driven joints determine the position. In other configurations, such as singular positions, derivatives are NaN
-    of, x : the dimensions, and their current changes (p,)
+    of : the dimensions
+    x : (p,) their current changes [rad, m]
+    D : derivatives of the assembled positions, of :func:`sarrus.derivatives.assembled_positions`
     """
 
     def __init__(
@@ -197,7 +234,12 @@ class Moves:
         return self._columns([self._D.leading, self._D.placements, self._D.lengths], None)
 
     def numbers(self, places: Mapping[str, slice]) -> Array:
-        """Return the derivatives (numbers, p) of the parameters in :func:`sarrus.derivatives.dimensions`; `places` has the index of each parameter."""
+        """Return the derivatives (numbers, p) of the parameters in :func:`sarrus.derivatives.dimensions`.
+
+        Parameters
+        ----------
+        places : parameter to its indices, see :func:`sarrus.derivatives.dimensions`
+        """
         by = np.zeros((max((place.stop for place in places.values()), default=0), len(self.of)))
         for i, (kind, name, k) in enumerate(self.of._places):
             place = places.get(f"{name}.length" if kind == "length" else name)

@@ -78,8 +78,9 @@ class PathTrackingError(AssemblyError):
 
     Attributes
     ----------
-    path : (k, nq) configurations at the inputs that were reached
-    last_configuration : (nq,) configuration at which the branch ends
+    message : text of the error
+    path : (k, nq) configurations at the inputs that were reached [rad, m]
+    last_configuration : (nq,) configuration at which the branch ends [rad, m]
     """
 
     def __init__(self, message: str, path: NDArray[np.float64], last_configuration: NDArray[np.float64]) -> None:
@@ -102,6 +103,7 @@ class IntegrationError(SarrusError, ArithmeticError):
 
     Attributes
     ----------
+    message : text of the error
     trajectory : :class:`~sarrus.Trajectory` up to the failure
     """
 

@@ -56,19 +56,19 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     ----------
     robot : the mechanism; for domain randomisation, variants of it, one for each run
     num_envs : number of runs
-    observe : function (q (n, nq), v (n, nv)) that returns observations (n, k)
-    reward : function (q, v, u (n, motors)) that returns rewards (n,) for the state after a period and the efforts in it
+    observe : function (q (n, nq) [rad, m], v (n, nv) [rad/s, m/s]) that returns observations (n, k)
+    reward : function (q, v, u (n, motors) [N m, N]) that returns rewards (n,) for the state after a period and the efforts in it
     start : random initial states. Either a mapping of joints to ranges of their coordinates: these are drawn uniformly, the loops are closed by
         :meth:`~sarrus.Mechanism.assemble`, and the velocity is zero. Or a function (random generator, indices of runs (m,)) that returns q (m, nq)
         and v (m, nv), which are projected onto the constraints
-    ends : function (q, v) that returns True for terminated episodes (n,)
+    ends : function (q, v), as for `observe`, that returns True for terminated episodes (n,)
     efforts : (motors,) efforts for actions of 1 [N m, N]; actions are between -1 and 1. Default: the joints' limits
     motors : names of the joints that actions drive; default: all actuated joints
     period : duration of an action [s]
     dt : step of the simulation [s]; the period must be a multiple of it
     seconds : duration after which an episode is truncated [s]
     controller : additional force elements, such as contact
-    method, stabilisation, gains : options of :func:`~sarrus.simulate_many`
+    method, stabilisation, gains : as for :func:`~sarrus.simulate_many`
     tensors : "numpy", or "torch" for tensors that share the arrays' memory
     dtype : type of observations and rewards
     autoreset_mode : time at which a run restarts after its episode. It is the same step (``infos["final_obs"]`` and ``infos["final_info"]`` then have
@@ -155,7 +155,13 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.__dict__.update(state)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Restart all runs, and the clock; or only the runs for which ``options["reset_mask"]`` (n,) is True."""
+        """Restart all runs, and the clock; or only some of the runs.
+
+        Parameters
+        ----------
+        seed : seed of the random initial states; None continues the sequence of random numbers
+        options : ``{"reset_mask": mask}`` restarts only the runs for which the mask (n,) is True
+        """
         super().reset(seed=seed)
         mask = np.asarray((options or {}).get("reset_mask", np.ones(self.num_envs, bool)))
         if mask.shape != (self.num_envs,) or mask.dtype != np.bool_ or not mask.any():
@@ -169,7 +175,12 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return self._out(self._observed()), {}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Simulate a period with actions (n, motors), clipped to -1 and 1."""
+        """Simulate a period, and return observations, rewards, terminated, truncated and infos.
+
+        Parameters
+        ----------
+        actions : (n, motors) fractions of `efforts`, clipped to -1 and 1 (dimensionless)
+        """
         if self.metadata["autoreset_mode"] == AutoresetMode.DISABLED and self._over.any():
             raise StateError(
                 f"environments {np.flatnonzero(self._over).tolist()} have ended: without automatic resets call reset(options={{'reset_mask': mask}})"
@@ -279,6 +290,10 @@ def _finite(actions: Any, shape: tuple[int, ...]) -> Array:
 
 def for_stable_baselines3(env: VectorEnv) -> Any:
     """Return the environments as a ``VecEnv`` of stable-baselines3; a run restarts in the step that ends its episode.
+
+    Parameters
+    ----------
+    env : environments with NumPy arrays, whose runs restart in the step that ends an episode
 
     >>> from stable_baselines3 import PPO  # doctest: +SKIP
     >>> PPO("MlpPolicy", sarrus.gymnasium.for_stable_baselines3(env)).learn(100_000)  # doctest: +SKIP

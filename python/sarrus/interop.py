@@ -82,8 +82,8 @@ def to_mujoco_state(
     Parameters
     ----------
     robot : the mechanism
-    q : (..., nq) configuration
-    v : (..., nv) velocity
+    q : (..., nq) configuration [rad, m]
+    v : (..., nv) velocity [rad/s, m/s]
     joints : names of all moving joints in MuJoCo's order: ``[model.joint(i).name for i in range(model.njnt)]``; default: the robot's order
 
     Returns
@@ -121,7 +121,14 @@ def from_mujoco_state(
 ) -> Array | tuple[Array, Array]:
     """Return a state of MuJoCo in sarrus' convention: q, or the tuple (q, v) if `qvel` is passed.
 
-    Quaternions are not normalised. Arguments and errors are those of :func:`to_mujoco_state`.
+    Quaternions are not normalised. Errors are those of :func:`to_mujoco_state`.
+
+    Parameters
+    ----------
+    robot : the mechanism
+    qpos : (..., nq) configuration in MuJoCo's order [rad, m]
+    qvel : (..., nv) velocity in MuJoCo's order [rad/s, m/s]
+    joints : names of all moving joints in MuJoCo's order; default: the robot's order
 
     >>> import sarrus
     >>> from sarrus import interop
@@ -216,8 +223,8 @@ def to_pinocchio_state(
     robot : the mechanism
     model : a ``pinocchio.Model``, from :func:`~sarrus.io.to_pinocchio`, the argument of :func:`sarrus.io.from_pinocchio`, or read by
         Pinocchio from the same file; Pinocchio is not imported
-    q : (..., nq) configuration of the robot
-    v : (..., nv) velocity of the robot
+    q : (..., nq) configuration of the robot [rad, m]
+    v : (..., nv) velocity of the robot [rad/s, m/s]
 
     Returns
     -------
@@ -263,8 +270,15 @@ def from_pinocchio_state(
 ) -> Array | tuple[Array, Array]:
     """Return a state of Pinocchio in sarrus' convention: q, or the tuple (q, v) if `v` is passed.
 
-    Angles computed from cosine and sine are between -pi and pi. Coordinates of mimic joints are computed from the joints that they mimic. Arguments
-    and errors are those of :func:`to_pinocchio_state`.
+    Angles computed from cosine and sine are between -pi and pi. Coordinates of mimic joints are computed from the joints that they mimic. Errors
+    are those of :func:`to_pinocchio_state`.
+
+    Parameters
+    ----------
+    robot : the mechanism
+    model : a ``pinocchio.Model`` with the same joints, see :func:`to_pinocchio_state`
+    q : (..., model.nq) configuration in Pinocchio's order [rad, m]
+    v : (..., model.nv) velocity in Pinocchio's order [rad/s, m/s]
 
     >>> from sarrus import interop
     >>> q = interop.from_pinocchio_state(robot, model, pinocchio.neutral(model))  # doctest: +SKIP

@@ -33,8 +33,8 @@ class Law:
     Attributes
     ----------
     starts : (n,) initial times of the polynomial pieces [s]. The first piece also applies before its initial time, and the last piece has no end
-    coefficients : (n, k) coefficients of (t - start)^0, ^1, ... of each piece
-    harmonics : (amplitude, rate [rad/s], phase [rad]) of each harmonic, which is amplitude x sin(rate t + phase)
+    coefficients : (n, k) coefficients of (t - start)^0, ^1, ... of each piece [rad, m; per s; ...]
+    harmonics : (amplitude [rad, m], rate [rad/s], phase [rad]) of each harmonic, which is amplitude x sin(rate t + phase)
 
     Raises
     ------
@@ -75,9 +75,13 @@ class Law:
         return self.derivatives(t)[0]
 
     def derivatives(self, t: ArrayLike) -> tuple[Any, Any, Any]:
-        """Return value, rate and acceleration, each (...), at the times t (...) [s]; floats for one time.
+        """Return value, rate and acceleration, each (...), at the times t; floats for one time.
 
         At the boundary of two pieces the later piece applies.
+
+        Parameters
+        ----------
+        t : (...) times [s]
         """
         time = real_array("t", t)
         piece = np.searchsorted(self.starts[1:], time, side="right")
@@ -143,8 +147,12 @@ def law_terms_of_runs(value: object, label: str, column: int = -1) -> tuple[tupl
 
 
 def as_law(value: object, label: str) -> Law:
-    """Return a time function, or the constant time function of a number. Any other value raises ModelError, with `label` as the subject of the
-    message.
+    """Return a time function, or the constant time function of a number. Any other value raises ModelError.
+
+    Parameters
+    ----------
+    value : a time function, or a finite number [rad, m]
+    label : subject of the error message
 
     >>> from sarrus.laws import as_law, polynomial
     >>> as_law(0.5, "a law") == polynomial(0.5)
@@ -163,6 +171,10 @@ def as_law(value: object, label: str) -> Law:
 
 def polynomial(*coefficients: float) -> Law:
     """Return the time function c0 + c1 t + c2 t^2 + ....
+
+    Parameters
+    ----------
+    *coefficients : c0, c1, c2, ... [rad, m; per s; per s2; ...]
 
     >>> from sarrus.laws import polynomial
     >>> polynomial(1.0, -2.0)(0.5)

@@ -95,6 +95,8 @@ class Mechanism(LoopFunctions):
     ----------
     description : :class:`~sarrus.Description` of all parts of the mechanism, as plain data
     warnings : tuple of messages about entries of the model or of its file that have no effect
+    substructures : largest number of bodies of a substructure, for the solver of the loop equations; 0 for a solver without substructures. By default
+        the mechanism selects the solver
 
     Examples
     --------

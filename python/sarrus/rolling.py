@@ -58,7 +58,7 @@ class SurfaceGeometry:
     Attributes
     ----------
     point : (..., 3) [m]
-    frame : (..., 3, 3) columns x along the first coordinate line, y, and the normal z
+    frame : (..., 3, 3) columns x along the first coordinate line, y, and the normal z (dimensionless)
     metric : M (..., 2, 2): M du is the displacement of the point along x and y [m]. M is diagonal for orthogonal coordinate lines
     curvature : K (..., 2, 2) [1/m], symmetric: K M du is the change of the unit normal along x and y. K is positive definite for a ball
     torsion : T (..., 1, 2) [1/m]: T M du is the rotation of the frame about z [rad]
@@ -78,23 +78,47 @@ class Surface:
     """
 
     def point(self, u: Array) -> Array:
-        """Return the point c (..., 3) [m]."""
+        """Return the point c (..., 3) [m].
+
+        Parameters
+        ----------
+        u : (..., 2) coordinates of the surface, in the units of the class [rad, m]
+        """
         raise NotImplementedError(f"{type(self).__name__} does not define point(u)")
 
     def first(self, u: Array) -> Array:
-        """Return dc/du (..., 3, 2)."""
+        """Return dc/du (..., 3, 2).
+
+        Parameters
+        ----------
+        u : (..., 2) coordinates of the surface, in the units of the class [rad, m]
+        """
         raise NotImplementedError(f"{type(self).__name__} does not define first(u)")
 
     def second(self, u: Array) -> Array:
-        """Return d2c/du2 (..., 3, 2, 2)."""
+        """Return d2c/du2 (..., 3, 2, 2).
+
+        Parameters
+        ----------
+        u : (..., 2) coordinates of the surface, in the units of the class [rad, m]
+        """
         raise NotImplementedError(f"{type(self).__name__} does not define second(u)")
 
     def side(self, u: Array) -> Array:
-        """Return 1 (...) if dc/du_1 x dc/du_2 is the outward normal, else -1."""
+        """Return 1 (...) if dc/du_1 x dc/du_2 is the outward normal, else -1.
+
+        Parameters
+        ----------
+        u : (..., 2) coordinates of the surface, in the units of the class [rad, m]
+        """
         return np.ones(real_rows("u", u, 2).shape[:-1])
 
     def geometry(self, u: ArrayLike) -> SurfaceGeometry:
         """Return frame, metric, curvature and torsion at u (..., 2).
+
+        Parameters
+        ----------
+        u : (..., 2) coordinates of the surface, in the units of the class [rad, m]
 
         Raises
         ------
@@ -138,17 +162,32 @@ class PlaneSurface(Surface):
     """Plane z = 0 with outward normal z; u = (x, y) [m]."""
 
     def point(self, u: ArrayLike) -> Array:
-        """Return the point c (..., 3) [m]."""
+        """Return the point c (..., 3) [m].
+
+        Parameters
+        ----------
+        u : (..., 2) x and y [m]
+        """
         u = real_rows("u", u, 2)
         return np.concatenate([u, np.zeros_like(u[..., :1])], axis=-1)
 
     def first(self, u: ArrayLike) -> Array:
-        """Return dc/du (..., 3, 2), the axes x and y."""
+        """Return dc/du (..., 3, 2), the axes x and y.
+
+        Parameters
+        ----------
+        u : (..., 2) x and y [m]
+        """
         u = real_rows("u", u, 2)
         return np.broadcast_to(np.eye(3)[:, :2], (*u.shape[:-1], 3, 2))
 
     def second(self, u: ArrayLike) -> Array:
-        """Return d2c/du2 (..., 3, 2, 2), zero."""
+        """Return d2c/du2 (..., 3, 2, 2), zero.
+
+        Parameters
+        ----------
+        u : (..., 2) x and y [m]
+        """
         u = real_rows("u", u, 2)
         return np.zeros((*u.shape[:-1], 3, 2, 2))
 
@@ -168,26 +207,46 @@ class CylinderSurface(Surface):
         _check_length(self, "radius", self.radius)
 
     def point(self, u: ArrayLike) -> Array:
-        """Return the point c (..., 3) [m]."""
+        """Return the point c (..., 3) [m].
+
+        Parameters
+        ----------
+        u : (..., 2) angle around z [rad] and height [m]
+        """
         u = real_rows("u", u, 2)
         r = abs(self.radius)
         return _vector(r * np.cos(u[..., 0]), r * np.sin(u[..., 0]), u[..., 1])
 
     def first(self, u: ArrayLike) -> Array:
-        """Return dc/du (..., 3, 2): circumferential and axial."""
+        """Return dc/du (..., 3, 2): circumferential and axial.
+
+        Parameters
+        ----------
+        u : (..., 2) angle around z [rad] and height [m]
+        """
         u = real_rows("u", u, 2)
         x, y = self.point(u)[..., 0], self.point(u)[..., 1]
         return _columns((-y, x, 0 * x), (0 * x, 0 * x, 0 * x + 1))
 
     def second(self, u: ArrayLike) -> Array:
-        """Return d2c/du2 (..., 3, 2, 2); its only nonzero entry points inwards."""
+        """Return d2c/du2 (..., 3, 2, 2); its only nonzero entry points inwards.
+
+        Parameters
+        ----------
+        u : (..., 2) angle around z [rad] and height [m]
+        """
         u = real_rows("u", u, 2)
         c_uu = np.zeros((*u.shape[:-1], 3, 2, 2))
         c_uu[..., :2, 0, 0] = -self.point(u)[..., :2]
         return c_uu
 
     def side(self, u: ArrayLike) -> Array:
-        """Return -1 for a hollow cylinder, else 1."""
+        """Return -1 for a hollow cylinder, else 1.
+
+        Parameters
+        ----------
+        u : (..., 2) angle around z [rad] and height [m]
+        """
         u = real_rows("u", u, 2)
         return np.full(u.shape[:-1], np.sign(self.radius))
 
@@ -219,18 +278,33 @@ class TorusSurface(Surface):
         return c[..., 0], s[..., 0], c[..., 1], s[..., 1], self.ring + abs(self.tube) * c[..., 1]
 
     def point(self, u: ArrayLike) -> Array:
-        """Return the point c (..., 3) [m]."""
+        """Return the point c (..., 3) [m].
+
+        Parameters
+        ----------
+        u : (..., 2) angle around z and angle around the tube [rad]
+        """
         c1, s1, _, s2, distance = self._turned(u)
         return _vector(distance * c1, distance * s1, abs(self.tube) * s2)
 
     def first(self, u: ArrayLike) -> Array:
-        """Return dc/du (..., 3, 2): around the ring, around the tube."""
+        """Return dc/du (..., 3, 2): around the ring, around the tube.
+
+        Parameters
+        ----------
+        u : (..., 2) angle around z and angle around the tube [rad]
+        """
         c1, s1, c2, s2, distance = self._turned(u)
         r = abs(self.tube)
         return _columns((-distance * s1, distance * c1, 0 * distance), (-r * s2 * c1, -r * s2 * s1, r * c2))
 
     def second(self, u: ArrayLike) -> Array:
-        """Return d2c/du2 (..., 3, 2, 2)."""
+        """Return d2c/du2 (..., 3, 2, 2).
+
+        Parameters
+        ----------
+        u : (..., 2) angle around z and angle around the tube [rad]
+        """
         c1, s1, c2, s2, distance = self._turned(u)
         r = abs(self.tube)
         mixed = (r * s2 * s1, -r * s2 * c1, 0 * distance)
@@ -238,7 +312,12 @@ class TorusSurface(Surface):
         return np.stack([around, _columns(mixed, (-r * c2 * c1, -r * c2 * s1, -r * s2))], axis=-1)
 
     def side(self, u: ArrayLike) -> Array:
-        """Return 1, or -1 for a hollow tube. The sign is opposite if the point is beyond the z axis, such as at a latitude above pi/2 on a sphere."""
+        """Return 1, or -1 for a hollow tube. The sign is opposite if the point is beyond the z axis, such as at a latitude above pi/2 on a sphere.
+
+        Parameters
+        ----------
+        u : (..., 2) angle around z and angle around the tube [rad]
+        """
         return np.asarray(np.sign(self.tube) * np.sign(self._turned(u)[-1]))
 
 
@@ -266,9 +345,9 @@ class Patch(Surface):
     Attributes
     ----------
     place : function that returns c (..., 3) [m]
-    slopes : function that returns dc/du (..., 3, 2); if None, five-point finite differences are used
-    bends : function that returns d2c/du2 (..., 3, 2, 2); if None, five-point finite differences are used
-    step : step of the finite differences, in units of u; the error is about 1e-10 if c is smooth on the scale of ten steps
+    slopes : function that returns dc/du (..., 3, 2) [m per unit of u]; if None, five-point finite differences are used
+    bends : function that returns d2c/du2 (..., 3, 2, 2) [m per squared unit of u]; if None, five-point finite differences are used
+    step : step of the finite differences [unit of u]; the error is about 1e-10 if c is smooth on the scale of ten steps
 
     Examples
     --------
@@ -294,19 +373,34 @@ class Patch(Surface):
         checked_number("step", self.step)
 
     def point(self, u: ArrayLike) -> Array:
-        """Return the point c (..., 3) [m]."""
+        """Return the point c (..., 3) [m].
+
+        Parameters
+        ----------
+        u : (..., 2) coordinates of the surface, in the units of `place` [rad, m]
+        """
         u = real_rows("u", u, 2)
         return _returned("place", self.place(u), (*u.shape[:-1], 3))
 
     def first(self, u: ArrayLike) -> Array:
-        """Return dc/du (..., 3, 2)."""
+        """Return dc/du (..., 3, 2).
+
+        Parameters
+        ----------
+        u : (..., 2) coordinates of the surface, in the units of `place` [rad, m]
+        """
         u = real_rows("u", u, 2)
         if self.slopes is not None:
             return _returned("slopes", self.slopes(u), (*u.shape[:-1], 3, 2))
         return self._differences(self.point, u)
 
     def second(self, u: ArrayLike) -> Array:
-        """Return d2c/du2 (..., 3, 2, 2)."""
+        """Return d2c/du2 (..., 3, 2, 2).
+
+        Parameters
+        ----------
+        u : (..., 2) coordinates of the surface, in the units of `place` [rad, m]
+        """
         u = real_rows("u", u, 2)
         if self.bends is not None:
             return _returned("bends", self.bends(u), (*u.shape[:-1], 3, 2, 2))
@@ -363,7 +457,12 @@ class RollingContact:
                 )
 
     def pose(self, eta: ArrayLike) -> Array:
-        """Return the pose (..., 4, 4) of the second body in the first for eta (..., 5)."""
+        """Return the pose (..., 4, 4) of the second body in the first for eta (..., 5).
+
+        Parameters
+        ----------
+        eta : (..., 5) contact coordinates [units of both surfaces, rad]
+        """
         first, second, psi = self._geometries(real_rows("eta", eta, 5))
         c, s, o = np.cos(psi), np.sin(psi), 0 * psi
         between = _columns((c, -s, o), (-s, -c, o), (o, o, o - 1))
@@ -381,8 +480,8 @@ class RollingContact:
 
         Parameters
         ----------
-        pose : (4, 4) pose of the second body in the first
-        near : initial guess of eta (5,); the result's psi is the one nearest to the guess
+        pose : (4, 4) pose of the second body in the first [dimensionless, m]
+        near : initial guess of eta (5,) [units of both surfaces, rad]; the result's psi is the one nearest to the guess
 
         Raises
         ------
@@ -442,6 +541,11 @@ class RollingContact:
         M_2 du_2 = R (M_1 du_1 - v)                        R = [cos psi, -sin psi; -sin psi, -cos psi]
         dpsi = T_1 M_1 du_1 + T_2 M_2 du_2 - w_z
 
+        Parameters
+        ----------
+        eta : (..., 5) contact coordinates [units of both surfaces, rad]
+        velocity : (..., 5) w_x, w_y, w_z, v_x, v_y of the second body relative to the first, in the first surface's frame [rad/s, m/s]
+
         Raises
         ------
         StateError
@@ -469,10 +573,10 @@ class RollingContact:
 
         Parameters
         ----------
-        eta : (..., 5) contact coordinates
-        rate : (..., 2) rates of the first surface's coordinates
-        spin : w_z (...) [rad/s]
-        sliding : v (..., 2) [m/s]
+        eta : (..., 5) contact coordinates [units of both surfaces, rad]
+        rate : (..., 2) rates of the first surface's coordinates [its units per s]
+        spin : w_z (...), rotation about the first surface's normal [rad/s]
+        sliding : v (..., 2) along the x and y axes of the first surface's frame [m/s]
         """
         eta = real_rows("eta", eta, 5)
         lead = eta.shape[:-1]
@@ -489,10 +593,17 @@ class RollingContact:
     def motion(
         self, start: ArrayLike, plan: Callable[[float, Array], ArrayLike], times: ArrayLike, *, tolerance: float = 1e-9
     ) -> Array:
-        """Integrate the contact coordinates for velocities plan(t, eta) (5,), and return them (n, 5) at `times` (n,).
+        """Integrate the contact coordinates for prescribed velocities, and return them (n, 5) at `times`.
 
-        `start` (5,) are the coordinates at the first time. Each interval is integrated by a Runge-Kutta method with a step and with two half steps.
+        Each interval is integrated by a Runge-Kutta method with a step and with two half steps.
         The step is halved until both results differ by less than the tolerance; the returned result is extrapolated from both.
+
+        Parameters
+        ----------
+        start : (5,) contact coordinates at the first time [units of both surfaces, rad]
+        plan : function (t, eta (5,)) that returns the velocity (5,), as for :meth:`rates`
+        times : (n,) times of the results [s]
+        tolerance : largest difference between both results of an interval, in the units of eta [units of both surfaces, rad]
 
         Raises
         ------

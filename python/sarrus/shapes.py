@@ -74,7 +74,12 @@ class Solid(AnyShape, abc.ABC):
 
 @dataclass(frozen=True)
 class Box(Solid):
-    """Box centred at its frame's origin; `size` (3,) [m] has its lengths along x, y and z."""
+    """Box centred at its frame's origin.
+
+    Attributes
+    ----------
+    size : (3,) lengths along the x, y and z axes of its frame [m]
+    """
 
     size: tuple[float, float, float]
 
@@ -87,7 +92,13 @@ class Box(Solid):
 
 @dataclass(frozen=True)
 class Cylinder(Solid):
-    """Cylinder along z, centred at its frame's origin; radius and length in m."""
+    """Cylinder along z, centred at its frame's origin.
+
+    Attributes
+    ----------
+    radius : radius [m]
+    length : length along z [m]
+    """
 
     radius: float
     length: float
@@ -101,7 +112,12 @@ class Cylinder(Solid):
 
 @dataclass(frozen=True)
 class Sphere(Solid):
-    """Sphere centred at its frame's origin; radius in m."""
+    """Sphere centred at its frame's origin.
+
+    Attributes
+    ----------
+    radius : radius [m]
+    """
 
     radius: float
 
@@ -114,13 +130,17 @@ class Sphere(Solid):
 class Mesh(AnyShape):
     """Mesh in a file. The file is read when the mesh is drawn for the first time.
 
-    `file` is a path, "package://name/path" or "file://...". Relative paths are relative to the folder `beside`. Packages are searched in
-    `package_dirs`, then in `beside` and the folders above it. If `beside` is set, the file must be in this folder, in its package or in
-    `package_dirs` (:func:`sarrus.load`); otherwise it may be in any folder. The scale along x, y and z converts the file's unit to metres; a negative
-    factor mirrors the mesh.
+    If `beside` is set, the file must be in this folder, in its package or in `package_dirs` (:func:`sarrus.load`); otherwise it may be in any folder.
 
     As a collision shape (:meth:`sarrus.Builder.add_shape`), a mesh is the convex hull of its vertices. It collides with planes only, and passes
     through all other shapes. The file is then read when contacts are evaluated for the first time.
+
+    Attributes
+    ----------
+    file : a path, "package://name/path" or "file://...". Relative paths are relative to the folder `beside`
+    scale : (3,) factors along x, y and z that convert the file's unit to metres (dimensionless); a negative factor mirrors the mesh
+    beside : folder of the file that names the mesh; "" for none
+    package_dirs : folders in which packages are searched first. Then `beside` and the folders above it are searched
     """
 
     file: str
@@ -133,7 +153,10 @@ class Mesh(AnyShape):
 class Capsule(Solid):
     """Cylinder along z with a half sphere on both ends, centred at its frame's origin.
 
-    `length` [m] is the distance between the half spheres' centres.
+    Attributes
+    ----------
+    radius : radius of the cylinder and of both half spheres [m]
+    length : distance between the centres of the half spheres [m]
     """
 
     radius: float
@@ -150,7 +173,12 @@ class Capsule(Solid):
 
 @dataclass(frozen=True)
 class Ellipsoid(Solid):
-    """Ellipsoid centred at its frame's origin, with semi-axes [m] along x, y and z. It collides with planes only."""
+    """Ellipsoid centred at its frame's origin, with semi-axes along x, y and z. It collides with planes only.
+
+    Attributes
+    ----------
+    semi_axes : (3,) half lengths along the x, y and z axes of its frame [m]
+    """
 
     semi_axes: tuple[float, float, float]
 
@@ -167,6 +195,10 @@ class ConvexPoints(AnyShape):
 
     At most four points are in contact at a time: the deepest point, and three points far from it. At most 16384 points are accepted, and the time of
     each step grows with their number. For a fine mesh, pass the corners of its hull, ``trimesh.load(file).convex_hull.vertices``, or a :class:`Mesh`.
+
+    Attributes
+    ----------
+    points : (n, 3) points in its frame [m]
 
     Examples
     --------

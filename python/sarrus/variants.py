@@ -37,6 +37,7 @@ class Variants(VariantFunctions):
     Attributes
     ----------
     base : the mechanism from which the variants differ; attributes such as joints, bodies, frames, nq and nv are those of the base
+    changes : parameters with their N values, arguments of :meth:`sarrus.Mechanism.variants`
     """
 
     actuator_efforts = efforts.actuator_efforts
@@ -52,11 +53,12 @@ class Variants(VariantFunctions):
 
         Parameters
         ----------
-        near : initial guess (nq,) or (N, ..., nq), or a mapping of joints to coordinates. Default: the home configuration
-        fixed, branch, time, tolerance, out, threads, return_status : as for :meth:`sarrus.Mechanism.assemble`, with coordinates (N, ...), or the same
-            for all variants. Each variant is solved from its own initial guess only, so `starts` is not allowed. If the loops of a variant cannot be closed, its row is NaN and
+        near : initial guess (nq,) or (N, ..., nq), or a mapping of joints to coordinates [rad, m]. Default: the home configuration
+        fixed, branch, time, seed, tolerance, out, threads, return_status : as for :meth:`sarrus.Mechanism.assemble`, with coordinates (N, ...), or the same
+            for all variants. If the loops of a variant cannot be closed, its row is NaN and
             its status is 2. If loops and `fixed` leave coordinates undetermined, these can differ from the result of ``variants[i].assemble``, which
             may use another spanning tree
+        starts : omit it; each variant is solved from its own initial guess only
 
         Raises
         ------
@@ -86,7 +88,7 @@ class Variants(VariantFunctions):
         Parameters
         ----------
         frames : frame to its target in the world: pose (..., 4, 4) or point (..., 3) [m], the same for all variants or (N, ...)
-        near, fixed, **options : arguments of :meth:`assemble`
+        near, fixed, time, branch, starts, seed, tolerance, out, threads, return_status : as for :meth:`assemble`
 
         Examples
         --------
@@ -108,8 +110,8 @@ class Variants(VariantFunctions):
 
         Parameters
         ----------
-        joints : driven joint to its coordinates (n,) or (n, nq of the joint), the same for all variants. Between them the joint moves at a constant
-        rate
+        joints : driven joint to its coordinates (n,) or (n, nq of the joint) [rad, m], the same for all variants. Between them the joint moves at a
+            constant rate
         near : initial guess at the first inputs, as for :meth:`assemble`
         time : (n,) [s], for prescribed motions
         max_step, min_step : as for :meth:`sarrus.Mechanism.follow`
@@ -149,7 +151,12 @@ class Variants(VariantFunctions):
 
 
 class Listed(Variants):
-    """Variants made of existing mechanisms; the first mechanism is the base. Raises ModelError if their structures differ."""
+    """Variants made of existing mechanisms; the first mechanism is the base. Raises ModelError if their structures differ.
+
+    Attributes
+    ----------
+    mechanisms : the mechanisms
+    """
 
     _mechanisms: Sequence[Any]
 

@@ -1,6 +1,6 @@
 """Docstrings of public functions and classes explain every argument, and state the units of physical ones."""
 
-import importlib
+import importlib.util
 import inspect
 import re
 
@@ -14,8 +14,17 @@ ENTRY = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*) : (.*(?:\n(?: .*|(?=\n )))*)
 UNIT = re.compile(r"\[[^\]]+\]|dimensionless|\b(as in|as for|see)\b")  # a unit, or the place that states it
 NAMES = ("self", "robot", "mechanism")
 
-CLASSES = (sarrus.Builder, sarrus.Mechanism, sarrus.Trajectory)
-MODULES = ("description", "generation", "identification", "io", "mechanisms", "spatial")
+CLASSES = (sarrus.Builder, sarrus.Mechanism, sarrus.Skeleton, sarrus.Trajectory, sarrus.results.View)
+OPTIONAL = ("casadi", "gymnasium", "jax", "torch")  # libraries, and the modules for them
+MODULES = (
+    "calibration", "control", "description", "design", "dimensions", "errors", "generation", "identification", "interop", "io", "laws", "mechanisms",
+    "results", "rolling", "shapes", "spatial", "variants", *(name for name in OPTIONAL if importlib.util.find_spec(name)),
+)  # fmt: skip
+
+# results of simulations, and an enumeration, whose constructor is Python's
+EXCEPTIONS = tuple(
+    f"results.{name}" for name in ("ContactForces", "Sensitivities", "StateCotangents", "Status", "Sweep")
+)
 
 
 def explained(docstring):
@@ -30,11 +39,16 @@ def explained(docstring):
 def faults(function):
     """Return the arguments of a function or class that its docstring does not explain, or explains without a unit."""
     entries, others = explained(inspect.getdoc(function))
-    parameters = inspect.signature(function).parameters.values()
+    try:
+        parameters = [*inspect.signature(function).parameters.values()]
+    except ValueError:  # raised for errors and warnings without arguments of their own
+        parameters = []
     arguments = [p for p in parameters if p.name not in NAMES and not p.name.startswith("_")]
     missing = [f"{p.name}: no entry" for p in arguments if p.name not in entries]
     physical = [
-        p for p in arguments if re.search(r"Array|float", str(p.annotation)) or p.name in ["q", "v", "a", "tau", "dv"]
+        p
+        for p in arguments
+        if re.search(r"\bArray(Like)?\b|float|complex", str(p.annotation)) or p.name in ["q", "v", "a", "tau", "dv"]
     ]
     loose = [f"{line}: neither an entry nor indented" for line in others]
     return (
@@ -47,18 +61,19 @@ def faults(function):
 def public():
     """Return the functions of a mechanism, and the functions, classes and methods in sarrus and its modules, by name."""
     found = dict(functions())
-    found |= {name: x for name in sarrus.__all__ if inspect.isfunction(x := getattr(sarrus, name))}
     for owner in CLASSES:
         found |= methods(owner, dir(owner))
-    for module in MODULES:
-        contents = importlib.import_module(f"sarrus.{module}")
-        for name in contents.__all__:
+    for module in ("", *MODULES):
+        contents = importlib.import_module(f"sarrus.{module}".rstrip("."))
+        own = [name for name, x in vars(contents).items() if inspect.isclass(x) and x.__module__ == contents.__name__]
+        prefix = f"{module}." if module else ""
+        for name in getattr(contents, "__all__", own):
             x = getattr(contents, name)
             if inspect.isclass(x):
-                found |= {f"{module}.{name}": x} | methods(x, vars(x), f"{module}.")
+                found |= {f"{prefix}{name}": x} | methods(x, vars(x), prefix)
             elif inspect.isfunction(x):
-                found[f"{module}.{name}"] = x
-    return found
+                found[f"{prefix}{name}"] = x
+    return {name: x for name, x in found.items() if not name.startswith(EXCEPTIONS)}
 
 
 def methods(owner, names, prefix=""):

@@ -37,11 +37,11 @@ class ReducedForm(Brief):
     ----------
     coordinates : names of the coordinates; "joint[1]" is the second velocity of a joint, "tip tx" a component of a frame's velocity
     velocity : y-dot (..., k) of the state [rad/s, m/s]
-    jacobian : G (..., nv, k), with v = G y-dot + drift
+    jacobian : G (..., nv, k), with v = G y-dot + drift [rad, m per rad, m]
     drift : g (..., nv), velocity due to prescribed motions [rad/s, m/s]
-    jacobian_derivative : G-dot (..., nv, k), time derivative of G
+    jacobian_derivative : G-dot (..., nv, k), time derivative of G [rad, m per rad, m; per s]
     bias_acceleration : (..., nv) acceleration at y-ddot = 0: a = G y-ddot + bias_acceleration [rad/s^2, m/s^2]
-    mass_matrix : G^T M G (..., k, k)
+    mass_matrix : G^T M G (..., k, k) [kg m2, kg m, kg]
     bias : (..., k) generalised forces along y that are required for y-ddot = 0 [N m, N]
     """
 

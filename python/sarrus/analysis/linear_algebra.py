@@ -21,9 +21,9 @@ class FreeMotions(Brief):
 
     Attributes
     ----------
-    basis : N (..., nv, freedom) with orthonormal columns. In a batch, states with fewer independent motions have zero columns at the end
-    freedom : (...) number of independent motions; -1 if J is not finite
-    inverse : (..., nv, nc) pseudo-inverse of J
+    basis : N (..., nv, freedom) with orthonormal columns, velocities [rad/s, m/s]. In a batch, states with fewer independent motions have zero columns at the end
+    freedom : (...) number of independent motions (dimensionless); -1 if J is not finite
+    inverse : (..., nv, nc) pseudo-inverse of J [rad, m per unit of the row]
     """
 
     basis: Array

@@ -59,8 +59,8 @@ class Modes(Brief):
     frequencies : (..., n) |eigenvalue|, the frequency of the undamped oscillation [rad/s]
     damping : (..., n) damping ratio -Re/|eigenvalue| (dimensionless): 1 for no oscillation, negative for an unstable mode, NaN for an eigenvalue of
         zero
-    states : (..., n, n) complex eigenvectors; row k is the deviation (y, w) of mode k
-    shapes : (..., n, nv) complex mode shapes; row k is the motion of the joints in mode k, in velocity coordinates; its largest entry is 1
+    states : (..., n, n) complex eigenvectors; row k is the deviation (y, w) of mode k [rad, m; rad/s, m/s]
+    shapes : (..., n, nv) complex mode shapes; row k is the motion of the joints in mode k, in velocity coordinates [rad, m]; its largest entry is 1
     """
 
     eigenvalues: NDArray[np.complex128]
@@ -116,12 +116,13 @@ class Linearization(Brief):
         deviated configuration in unit time
     velocities : names of the m coordinates w, the first m of `coordinates`. m < k if the mechanism has constraints on velocities only
     A : (..., k + m, k + m) derivative of x-dot with respect to x [per s]
-    B : (..., k + m, nu) derivative of x-dot with respect to the efforts of the actuated joints
-    E : (..., k + m, nv) derivative of x-dot with respect to the generalised force. A wrench on a frame has d = J^T wrench
-    rate : (..., k + m) velocity and acceleration of the coordinates in the undisturbed motion. The acceleration is zero in steady motion
-    error : (..., k + m, k + m) estimated error of the entries of A: zero for exact derivatives. Near singular positions, A is sensitive to
+    B : (..., k + m, nu) derivative of x-dot with respect to the efforts of the actuated joints [rad/s2, m/s2 per N m, N]
+    E : (..., k + m, nv) derivative of x-dot with respect to the generalised force [rad/s2, m/s2 per N m, N]. A wrench on a frame has d = J^T wrench
+    rate : (..., k + m) velocity and acceleration of the coordinates in the undisturbed motion [rad/s, m/s; rad/s2, m/s2]. The acceleration is zero in steady motion
+    error : (..., k + m, k + m) estimated error of the entries of A [per s]: zero for exact derivatives. Near singular positions, A is sensitive to
         rounding of q; there it is the change of A if q changes by a few units in its last place
-    configuration_basis, velocity_basis : G (..., nv, k) and W (..., nv, m): the deviation of the configuration is G y; for y = 0, that of v is W w
+    configuration_basis, velocity_basis : G (..., nv, k) and W (..., nv, m) [rad, m per rad, m]. The deviation of the configuration is G y; for y = 0, that
+        of v is W w
     q, time : configuration (..., nq) and time [s] of the state
     mechanism : the linearised mechanism
     """

@@ -87,7 +87,7 @@ class TaskSolution:
     acceleration : (nv,) resulting generalised acceleration [rad/s2, m/s2]
     forces : frame of a contact to its force along the contact's axes [N]: (3,) with the normal as z; (1,) without friction; for a surface (6,)
         [force; moment] [N, N m]
-    errors : for each task, (rows,) target minus actual value, in the unit of the target; for forces, target minus the model's force
+    errors : for each task, (rows,) target minus actual value [unit of the target]; for forces, target minus the model's force
     missed : for each task, (rows,) weighted difference between desired and resulting acceleration [rad/s2, m/s2]
     active : names of the active limits
     conflicts : names of the violated limits

@@ -230,6 +230,10 @@ def _text(value: object) -> str:
 class Fixed(JointType):
     """Weld: no relative motion.
 
+    Parameters
+    ----------
+    limits, velocity_limit, effort_limit, damping, friction, armature, stiffness, rest : as for ``sarrus.description.joints.JointType``
+
     >>> from sarrus import Fixed
     >>> Fixed()
     Fixed()
@@ -239,6 +243,11 @@ class Fixed(JointType):
 @dataclass(frozen=True, eq=False, repr=False)
 class Revolute(JointType):
     """Revolute joint: rotation about an axis; q is the angle [rad].
+
+    Parameters
+    ----------
+    axis : "x", "-y", … or a vector (3,) of any nonzero length, in the joint's frame (dimensionless)
+    limits, velocity_limit, effort_limit, damping, friction, armature, stiffness, rest : as for ``sarrus.description.joints.JointType``
 
     >>> from sarrus import Revolute
     >>> Revolute("z", limits=(-1, 1), damping=0.1)
@@ -252,6 +261,11 @@ class Revolute(JointType):
 class Prismatic(JointType):
     """Prismatic joint: translation along an axis; q is the displacement [m].
 
+    Parameters
+    ----------
+    axis : "x", "-y", … or a vector (3,) of any nonzero length, in the joint's frame (dimensionless)
+    limits, velocity_limit, effort_limit, damping, friction, armature, stiffness, rest : as for ``sarrus.description.joints.JointType``
+
     >>> from sarrus import Prismatic
     >>> Prismatic([0, 3, 4]).axis.tolist()
     [0.0, 0.6, 0.8]
@@ -262,7 +276,13 @@ class Prismatic(JointType):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Helical(JointType):
-    """Screw joint: rotation by q [rad] about an axis, and translation by pitch q along it, with the pitch in metres per radian.
+    """Screw joint: rotation by q [rad] about an axis, and translation by pitch q along it.
+
+    Parameters
+    ----------
+    axis : "x", "-y", … or a vector (3,) of any nonzero length, in the joint's frame (dimensionless)
+    pitch : translation per angle [m/rad]
+    limits, velocity_limit, effort_limit, damping, friction, armature, stiffness, rest : as for ``sarrus.description.joints.JointType``
 
     >>> from sarrus import Helical
     >>> Helical("x", pitch=0.002)
@@ -277,6 +297,11 @@ class Helical(JointType):
 class Cylindrical(JointType):
     """Cylindrical joint: rotation about and translation along the same axis; q = (angle [rad], displacement [m]).
 
+    Parameters
+    ----------
+    axis : "x", "-y", … or a vector (3,) of any nonzero length, in the joint's frame (dimensionless)
+    limits, velocity_limit, effort_limit, damping, friction, armature, stiffness, rest : as for ``sarrus.description.joints.JointType``
+
     >>> from sarrus import Cylindrical
     >>> Cylindrical("y").nv
     2
@@ -290,6 +315,11 @@ class Universal(JointType):
     """Universal joint: rotation by q0 about axis1, fixed in the predecessor, then by q1 about axis2, fixed in the successor [rad].
 
     The axes may have any angle to each other.
+
+    Parameters
+    ----------
+    axis1, axis2 : "x", "-y", … or a vector (3,) of any nonzero length, in the joint's frame (dimensionless)
+    limits, velocity_limit, effort_limit, damping, friction, armature, stiffness, rest : as for ``sarrus.description.joints.JointType``
 
     >>> from sarrus import Universal
     >>> Universal("x", "y").nq
@@ -306,6 +336,11 @@ class Planar(JointType):
 
     v = (velocity along the successor's own two axes [m/s], angular velocity [rad/s]), so that the motion space is constant.
 
+    Parameters
+    ----------
+    normal : "x", "-y", … or a vector (3,) of any nonzero length, in the joint's frame (dimensionless)
+    limits, velocity_limit, effort_limit, damping, friction, armature, stiffness, rest : as for ``sarrus.description.joints.JointType``
+
     >>> from sarrus import Planar
     >>> Planar("z").nq
     3
@@ -320,6 +355,10 @@ class Spherical(JointType):
 
     A stiffness [N m/rad], equal in all directions, acts on the rotation vector of q.
 
+    Parameters
+    ----------
+    limits, velocity_limit, effort_limit, damping, friction, armature, stiffness, rest : as for ``sarrus.description.joints.JointType``
+
     >>> from sarrus import Spherical
     >>> Spherical().nq, Spherical().nv
     (4, 3)
@@ -329,6 +368,10 @@ class Spherical(JointType):
 @dataclass(frozen=True, eq=False, repr=False)
 class Free(JointType):
     """Free motion: q = (quaternion (x, y, z, w), position [m]) of the successor, v = [angular; linear] velocity in its own axes [rad/s, m/s].
+
+    Parameters
+    ----------
+    limits, velocity_limit, effort_limit, damping, friction, armature, stiffness, rest : as for ``sarrus.description.joints.JointType``
 
     >>> from sarrus import Free
     >>> Free().nq, Free().nv
@@ -347,6 +390,7 @@ class Gimbal(JointType):
     ----------
     free : names of the free parameters, such as "rx tz" or a sequence of names
     fixed : (6,) values of the fixed parameters [rad, m]; entries of free parameters are ignored
+    limits, velocity_limit, effort_limit, damping, friction, armature, stiffness, rest : as for ``sarrus.description.joints.JointType``
 
     >>> from sarrus import Gimbal
     >>> Gimbal("tx rz").free
@@ -379,6 +423,7 @@ class Cable(JointType):
     axis : direction from which the cable arrives at the pulley, in the joint's frame: "x", "y", "z" or a vector (dimensionless)
     radius : radius of a pulley on the parent [m]; 0 for none. The cable arrives at the joint's origin tangent to the rim. The pulley swivels about
         this tangent so that the child's point is in its plane. The length of the cable begins at the joint's origin
+    limits, velocity_limit, effort_limit, damping, friction, armature, stiffness, rest : as for ``sarrus.description.joints.JointType``
 
     >>> from sarrus.description.joints import Cable
     >>> Cable().nv, Cable("z", 0.1).radius

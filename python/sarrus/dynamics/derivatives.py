@@ -37,8 +37,9 @@ class InverseDynamicsDerivatives(Brief):
 
     Attributes
     ----------
-    q : (..., nv, nv) with respect to a displacement dq (nv) in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``
-    v, a : (..., nv, nv) with respect to the velocity and to the acceleration; `a` is the mass matrix
+    q : (..., nv, nv) with respect to a displacement dq (nv) in the tangent space [N m, N per rad, m]. The displaced configuration is
+        ``robot.integrate(q, dq)``
+    v, a : (..., nv, nv) with respect to the velocity [N m, N per rad/s, m/s] and to the acceleration [kg m2, kg m, kg]; `a` is the mass matrix
     """
 
     q: Array
@@ -88,15 +89,16 @@ class ForwardDynamicsDerivatives(Brief):
 
     Attributes
     ----------
-    q : (..., nv, nv) with respect to a displacement dq (nv) in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``
-    v, tau : (..., nv, nv) with respect to the velocity and to the generalised force; `tau` is symmetric
-    displacement : (..., nv, nv) displacements along which the columns of q are derivatives: unit displacements, or their projections onto the
-        position constraints in the metric of kinetic energy
+    q : (..., nv, nv) with respect to a displacement dq (nv) in the tangent space [rad/s2, m/s2 per rad, m]. The displaced configuration is
+        ``robot.integrate(q, dq)``
+    v, tau : (..., nv, nv) with respect to the velocity [1/s, ...] and to the generalised force [rad/s2, m/s2 per N m, N]; `tau` is symmetric
+    displacement : (..., nv, nv) displacements along which the columns of q are derivatives [rad, m per rad, m]: unit displacements, or their
+        projections onto the position constraints in the metric of kinetic energy
     change : (..., nv, nv) changes of the velocity along which the columns of v are derivatives: unit changes, or their projections onto all
-        constraints
-    velocity : (..., nv, nv) change of the velocity with the displacement of each column of q; zero without loops
+        constraints [rad, m per rad, m]
+    velocity : (..., nv, nv) change of the velocity with the displacement of each column of q [rad/s, m/s per rad, m]; zero without loops
     residual_q, residual_v : (..., nv) relative inconsistency of the constraint rows along each column; with ``along="tangent"``, the largest of
-        all columns. It is at rounding level if the derivative exists
+        all columns (dimensionless). It is at rounding level if the derivative exists
     """
 
     q: Array

@@ -859,7 +859,13 @@ class StateFunctions(_core.Mechanism):
 
 
 class Kinematics:
-    """Motion of all bodies in one state or many, from :meth:`Mechanism.kinematics`."""
+    """Motion of all bodies in one state or many, from :meth:`Mechanism.kinematics`.
+
+    Attributes
+    ----------
+    mechanism : the mechanism
+    cached : (..., k) poses, velocities and accelerations of the bodies, as the core stores them [dimensionless, m; rad/s, m/s; rad/s2, m/s2]
+    """
 
     __slots__ = ("_cached", "mechanism")
 

@@ -27,9 +27,9 @@ class StateDerivatives(Brief):
 
     Attributes
     ----------
-    q : (..., n, nv), or (..., nv) for a scalar function, with respect to a displacement dq (nv) in the tangent space, where the displaced
+    q : (..., n, nv), or (..., nv) for a scalar function, with respect to a displacement dq (nv) in the tangent space [unit of f per rad, m]. The displaced
         configuration is ``robot.integrate(q, dq)``
-    v : (..., n, nv) or (..., nv), with respect to the velocity
+    v : (..., n, nv) or (..., nv), with respect to the velocity [unit of f per rad/s, m/s]
     """
 
     q: Array
@@ -43,7 +43,7 @@ class MotionDerivatives(StateDerivatives):
     Attributes
     ----------
     q, v : as in :class:`StateDerivatives`
-    a : (..., n, nv) with respect to the acceleration
+    a : (..., n, nv) with respect to the acceleration [unit of f per rad/s2, m/s2]
     """
 
     a: Array
@@ -55,8 +55,8 @@ class IntegrateDerivatives(Brief):
 
     Attributes
     ----------
-    q : (..., nv, nv) with respect to a displacement of the initial configuration
-    dv : (..., nv, nv) with respect to the velocity: the differential of the exponential map
+    q : (..., nv, nv) with respect to a displacement of the initial configuration [rad, m per rad, m]
+    dv : (..., nv, nv) with respect to the velocity: the differential of the exponential map [rad, m per rad, m]
     """
 
     q: Array
@@ -69,7 +69,7 @@ class DifferenceDerivatives(Brief):
 
     Attributes
     ----------
-    q0, q1 : (..., nv, nv) with respect to a displacement of each configuration, in its own tangent space
+    q0, q1 : (..., nv, nv) with respect to a displacement of each configuration, in its own tangent space [rad, m per rad, m]
     """
 
     q0: Array

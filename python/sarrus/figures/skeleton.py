@@ -41,11 +41,15 @@ PALETTE: tuple[tuple[int, int, int], ...] = (
 
 @dataclass(frozen=True, eq=False)
 class Bar:
-    """Straight line between two points, each a (body, position in the body's frame [m]).
-
-    A bar that `slides` connects two bodies, and its length changes.
+    """Straight line between two points of bodies.
 
     The owner is the body to which the bar belongs, or the constraint if the bar is a massless rod.
+
+    Attributes
+    ----------
+    owner : body or constraint
+    first, second : (body, position (3,) in the body's frame [m]) of each end
+    slides : True if the bar connects two bodies, so that its length changes
     """
 
     owner: str
@@ -56,9 +60,13 @@ class Bar:
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Position of a joint on its child: point (3,) [m], and unit vector (3,) of the joint's axis in the body's frame.
+    """Position and axis of a joint on its child.
 
-    The axis is None if the joint has no single axis.
+    Attributes
+    ----------
+    joint, kind, body : names of the joint, of its type, and of its child
+    point : (3,) position in the child's frame [m]
+    axis : (3,) unit vector of the joint's axis in the child's frame (dimensionless); None if the joint has no single axis
     """
 
     joint: str
@@ -149,6 +157,10 @@ class Skeleton:
     def segments_flat(self, q: ArrayLike) -> Array:
         """Return the ends (..., S, 2, 3) of all bars in the world [m], in the order of `bars`.
 
+        Parameters
+        ----------
+        q : (..., nq) configurations [rad, m]
+
         >>> import numpy as np
         >>> import sarrus
         >>> from sarrus.figures.skeleton import Skeleton
@@ -164,7 +176,12 @@ class Skeleton:
         return ends
 
     def segments(self, q: ArrayLike) -> dict[str, Array]:
-        """Return the end points (..., k, 2, 3) of the k bars of each body or rod in the world [m], for configurations q (..., nq)."""
+        """Return the end points (..., k, 2, 3) of the k bars of each body or rod in the world [m].
+
+        Parameters
+        ----------
+        q : (..., nq) configurations [rad, m]
+        """
         ends = self.segments_flat(q)
         return {
             owner: ends[..., [k for k, bar in enumerate(self.bars) if bar.owner == owner], :, :]
@@ -172,12 +189,23 @@ class Skeleton:
         }
 
     def joint_points(self, q: ArrayLike) -> dict[str, Array]:
-        """Return the points of the joints in the world, joint to (..., 3) [m]."""
+        """Return the points of the joints in the world, joint to (..., 3) [m].
+
+        Parameters
+        ----------
+        q : (..., nq) configurations [rad, m]
+        """
         poses, _ = self._poses(q)
         return {name: _moved(poses[place.body], place.point) for name, place in self.joints.items()}
 
     def joint_axis(self, q: ArrayLike, name: str) -> Array:
-        """Return the axis of a joint in the world (..., 3), of unit length; NaN if it has no single axis."""
+        """Return the axis of a joint in the world (..., 3), of unit length; NaN if it has no single axis.
+
+        Parameters
+        ----------
+        q : (..., nq) configurations [rad, m]
+        name : name of the joint
+        """
         check_name("joint", name, self.joints)
         place = self.joints[name]
         poses, lead = self._poses(q)
@@ -192,7 +220,11 @@ class Skeleton:
         return points[np.isfinite(points).all(axis=1)]
 
     def bounds(self, q: ArrayLike) -> tuple[Array, Array]:
-        """Return the lowest and highest corner (3,) of the box around bars, joints and anchors in all configurations q (..., nq) [m].
+        """Return the lowest and highest corner (3,) of the box around bars, joints and anchors in all configurations [m].
+
+        Parameters
+        ----------
+        q : (..., nq) configurations [rad, m]
 
         >>> import numpy as np
         >>> import sarrus

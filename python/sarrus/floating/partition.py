@@ -38,8 +38,8 @@ class EndPoint:
 
     Attributes
     ----------
-    base_jacobian, joint_jacobian : J_b (..., 6, 6) and J_m (..., 6, n)
-    base_jacobian_derivative, joint_jacobian_derivative : time derivatives of J_b and J_m along v
+    base_jacobian, joint_jacobian : J_b (..., 6, 6) and J_m (..., 6, n) [rad, m per rad, m]
+    base_jacobian_derivative, joint_jacobian_derivative : time derivatives of J_b and J_m along v [rad, m per rad, m; per s]
     """
 
     base_jacobian: Array
@@ -56,7 +56,7 @@ class FreeFloatingForm(Brief):
     ----------
     coordinates : names of the joints' velocities y-dot (n,); "joint[1]" is the second velocity of a joint
     base_velocity, joint_velocity : x_b-dot (..., 6) and y-dot (..., n) of the state [rad/s, m/s]
-    base_inertia, coupling_inertia, joint_inertia : H_b (..., 6, 6), H_bm (..., 6, n), H_m (..., n, n) (3.19-3.23)
+    base_inertia, coupling_inertia, joint_inertia : H_b (..., 6, 6), H_bm (..., 6, n), H_m (..., n, n) (3.19-3.23) [kg m2, kg m, kg]
     base_bias, joint_bias : c_b (..., 6), c_m (..., n), forces at zero acceleration of these coordinates [N m, N]. They include gravity, friction,
         springs and minus the external wrenches, like :meth:`~sarrus.Mechanism.bias_forces`
     momentum : (..., 6) momentum along the base's coordinates [kg m2/s, kg m/s]; for a base velocity in "world" axes it is [angular, about the world's

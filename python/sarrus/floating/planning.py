@@ -47,7 +47,7 @@ class ReactionNullSpace(Brief):
     basis : (..., nv, freedom) velocities of the mechanism including the base [rad/s, m/s], orthonormal in the joints' velocities if linear velocities
         are divided by the characteristic length. In a batch, states with fewer basis vectors have zero columns at the end
     freedom : (...) number of basis vectors; -1 for states that are not finite
-    projector : (..., nv - 6, nv - 6) maps joint velocities to the nearest joint velocities with the base at rest
+    projector : (..., nv - 6, nv - 6) maps joint velocities to the nearest joint velocities with the base at rest [rad, m per rad, m]
     """
 
     basis: Array

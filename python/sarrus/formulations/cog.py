@@ -29,7 +29,7 @@ class CogJacobians(Brief):
     Attributes
     ----------
     coordinates, links : names of the coordinates and of the links
-    G, G_dot : (..., N, 6, M) Jacobian of each link, and its time derivative (3-6)
+    G, G_dot : (..., N, 6, M) Jacobian of each link, and its time derivative (3-6) [m, rad per rad, m; per s]
     mass : (..., N, 6, 6) mass matrix M_i of each link [kg, kg m2]
     b : (..., N, 6) b_i, gravity force and gyroscopic moment of each link (10) [N, N m]
     bias_acceleration : (..., N, 6) acceleration of each link at theta-ddot = 0, G_i-dot theta-dot plus that of prescribed motions [m/s2, rad/s2]

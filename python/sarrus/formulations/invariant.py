@@ -36,14 +36,14 @@ class PoeFactors(Brief):
     Attributes
     ----------
     bodies : names of the bodies, each after its parent
-    S : (..., 6N, nv) motion subspaces of the joints (xi in Li and Wu)
-    S_dot : (..., 6N, nv) time derivative of S; zero except for gimbals, universal joints and reversed joints
-    Gamma : (..., 6N, 6N) maps motions of each body's parent to the body; nilpotent
-    G : (..., 6N, 6N) (1 - Gamma)^-1, maps motions of each body to all bodies beyond it in the tree
-    P_0 : (..., 6N, 6) maps motions of the ground to its children
-    P_t : (..., 6, 6N) maps motions of the last body to the end frame
-    M : (..., 6N, 6N) inertias of the bodies, block-diagonal
-    ad_S, ad_V : (..., 6N, 6N) matrices with the blocks -ad(S_i v_i) and -ad(V_i) on the diagonal
+    S : (..., 6N, nv) motion subspaces of the joints (xi in Li and Wu) [rad, m per rad, m]
+    S_dot : (..., 6N, nv) time derivative of S [rad, m per rad, m; per s]; zero except for gimbals, universal joints and reversed joints
+    Gamma : (..., 6N, 6N) maps motions of each body's parent to the body; nilpotent [dimensionless, m]
+    G : (..., 6N, 6N) (1 - Gamma)^-1, maps motions of each body to all bodies beyond it in the tree [dimensionless, m]
+    P_0 : (..., 6N, 6) maps motions of the ground to its children [dimensionless, m]
+    P_t : (..., 6, 6N) maps motions of the last body to the end frame [dimensionless, m]
+    M : (..., 6N, 6N) inertias of the bodies, block-diagonal [kg m2, kg m, kg]
+    ad_S, ad_V : (..., 6N, 6N) matrices with the blocks -ad(S_i v_i) and -ad(V_i) on the diagonal [rad/s, m/s]
     h_V : (..., 6N, 6N) skew matrix with h_V V = ad_V^T M V; for momenta (n, f) = M_i V_i, its diagonal blocks are [-n~ -f~; -f~ 0]
     armature : (nv, nv) armature of the joints, diagonal [kg m2, kg]
     V : (..., 6N) velocities of the bodies [rad/s, m/s]

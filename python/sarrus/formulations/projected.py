@@ -207,8 +207,8 @@ class ProjectedEquations(Brief):
 
     Attributes
     ----------
-    P_omega, P_T : (..., nv, nv) projections of forces and of velocities
-    inertia : (..., nv, nv) P_omega M = M P_T, whose rank is the number of degrees of freedom
+    P_omega, P_T : (..., nv, nv) projections of forces and of velocities [N m, N per N m, N; rad, m per rad, m]
+    inertia : (..., nv, nv) P_omega M = M P_T, whose rank is the number of degrees of freedom [kg m2, kg m, kg]
     bias, force : (..., nv) P_omega h and P_omega tau [N m, N]
     acceleration : (..., nv) acceleration, which also satisfies the constraints [rad/s2, m/s2]
     curvature : (..., nv) M S(v, v) = (1 - P_omega)(M a + C v) [N m, N], the force that is required for the motion to satisfy the constraints,

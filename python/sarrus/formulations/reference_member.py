@@ -65,12 +65,12 @@ class ReferenceMemberSolution(Brief):
     M_inverse, M : (..., n_c, n_c) phi_c^T Lambda^-1 phi_c (6.57) and its pseudo-inverse (instead of 6.59 and 6.60)
     S : (..., n_c) right-hand side of M^-1 h_c = S - phi_c^T X a_r (6.21; 6.20 with the sign of the open tip acceleration corrected)
     P, R : (..., 6), (..., 6, 6): P - R a_r is the force of the tip on the member in compliant directions (6.24, 6.25)
-    effective_inertia : (..., 6, 6) I_r + sum X^T R (6.62)
-    motion_space : (..., 6, 6) orthogonal projector on the motions of the member that all chains allow (instead of 6.63)
-    member_acceleration : (..., 6) a_r, classical (6.31, in the motion space)
+    effective_inertia : (..., 6, 6) I_r + sum X^T R (6.62) [kg m2, kg m, kg]
+    motion_space : (..., 6, 6) orthogonal projector on the motions of the member that all chains allow (instead of 6.63) [rad, m per rad, m]
+    member_acceleration : (..., 6) a_r, classical (6.31, in the motion space) [rad/s2, m/s2]
     tip_forces : (..., 6) forces on the member: P - R a_r (6.33), and the forces of least norm in immovable directions of the tip
-    accelerations : (..., nv) accelerations of the mechanism (6.34, with the sign of 6.2)
-    multipliers : (..., nc) multipliers in M a + h = tau + J^T multipliers
+    accelerations : (..., nv) accelerations of the mechanism (6.34, with the sign of 6.2) [rad/s2, m/s2]
+    multipliers : (..., nc) multipliers in M a + h = tau + J^T multipliers [N m, N]
     wrenches : loop joint to its wrench (..., 6) on its child
     status : (...) int8: 0 fine, 1 the state is invalid, 2 no solution exists, 3 the chains contradict one another
     """

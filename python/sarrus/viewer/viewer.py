@@ -111,6 +111,7 @@ class View:
     trajectory, runs : the run that is displayed, and all runs
     url : address for a browser
     sliders : coordinate to its slider, as in :attr:`Inputs.names`
+    q, trace, port, host : as for :func:`sarrus.view`
     """
 
     def __init__(
@@ -182,7 +183,12 @@ class View:
         return tuple(self.sliders)
 
     def set(self, q: ArrayLike) -> None:
-        """Show a configuration q (nq,) as it is, even if its loops are open. This pauses a playback."""
+        """Show a configuration as it is, even if its loops are open. This pauses a playback.
+
+        Parameters
+        ----------
+        q : (nq,) configuration [rad, m]
+        """
         checked = self._checked(q)
         self.pause()
         with self._lock:
@@ -190,9 +196,11 @@ class View:
             self._show()
 
     def move(self, coordinates: Mapping[str, float]) -> bool:
-        """Move coordinates to values [rad, m] with closed loops; return False, and change nothing, if the loops do not allow the motion.
+        """Move coordinates with closed loops; return False, and change nothing, if the loops do not allow the motion. This pauses a playback.
 
-        Names are those of :attr:`Inputs.names`: joints, or "joint: coordinate". This pauses a playback.
+        Parameters
+        ----------
+        coordinates : names of :attr:`Inputs.names`, joints or "joint: coordinate", to values [rad, m]
         """
         check_mapping("coordinates", coordinates, "names to values", 0)
         indices = {name: k for k, name in enumerate(self._inputs.names)}
@@ -223,7 +231,12 @@ class View:
             self._scene.camera.home()
 
     def choose(self, run: int) -> None:
-        """Display the run with this index, at the current time; raise IndexError if there is no such run."""
+        """Display one of the runs, at the current time; raise IndexError if there is no such run.
+
+        Parameters
+        ----------
+        run : index of the run
+        """
         run = checked_count("run", run, 0)
         if run >= len(self.runs):
             raise IndexError(f"run {run!r} is out of range; there are {len(self.runs)} runs, from 0 on")
@@ -238,7 +251,12 @@ class View:
                 self._panel.run.value = run
 
     def seek(self, time: float) -> None:
-        """Show all runs at a time [s]; before its first and after its last time, a run is shown at its first or last sample."""
+        """Show all runs at a time; before its first and after its last time, a run is shown at its first or last sample.
+
+        Parameters
+        ----------
+        time : time [s]
+        """
         run, requested = self._run(), checked_number("time", time, "")
         with self._lock:
             self._time = float(np.clip(requested, *self._span))

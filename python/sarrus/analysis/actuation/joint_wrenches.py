@@ -35,6 +35,8 @@ class JointWrenches(dict[str, Array]):
     ----------
     efforts : name -> (..., k) efforts that produce the motion [N m, N]. Efforts of motors have the names of their joints; efforts of prescribed
         motions have the names of their constraints
+    loads : the wrenches by name [N m, N]
+    at : mechanism, configuration (..., nq) [rad, m] and time (...) [s] of the state
     """
 
     efforts: dict[str, Array]

@@ -35,7 +35,7 @@ class MobilityMap(Brief):
     rank : (...) rank of the scaled J; -1 without a result
     smallest : (...) smallest nonzero singular value of the scaled J; zero if the rank is lower than in regular configurations (dimensionless)
     degrees_of_freedom : (...) number of independent velocities, nv - rank
-    actuation : (...) smallest singular value of the map from unit motions to motor velocities; zero at output singularities
+    actuation : (...) smallest singular value of the map from unit motions to motor velocities (dimensionless); zero at output singularities
     locked_freedoms : (...) number of degrees of freedom while all motors are locked
     condition : (...) condition number of the map from motor velocities to the output velocity, scaled by the characteristic length (dimensionless);
         infinite at singularities, NaN without an output

@@ -33,9 +33,9 @@ class ActuationMobility(Brief):
         Angeles). None if `locked_freedoms` is positive and no nearby configuration was found for comparison
     input_singular : True if, only in this configuration, motors can move without motion of the output, so that the output loses degrees of freedom
         (first type). None without an output
-    singular_values : singular values of the map from unit motions (`Mobility.motions`) to motor velocities, as many as its rank in nearby
-        configurations; the last one is zero at an output singularity
-    output_jacobian : (components, actuators) output velocity per motor velocity; None if the motor velocities do not determine the motion
+    singular_values : singular values of the map from unit motions (`Mobility.motions`) to motor velocities (dimensionless), as many as its rank in nearby
+        configurations. The last one is zero at an output singularity
+    output_jacobian : (components, actuators) output velocity per motor velocity [rad, m per rad, m]; None if the motor velocities do not determine the motion
     condition : condition number of the output Jacobian, scaled by the characteristic length (dimensionless); infinite at singularities of both types
     """
 
