@@ -20,6 +20,7 @@ import numpy as np
 
 from . import derivatives
 from ._arrays import Array, checked_count, common_axes
+from ._core import Status
 from .building.builder import Builder
 from .control.coordinates import velocities
 from .control.sampling import EffortTable
@@ -27,7 +28,7 @@ from .description.joints import JointType
 from .dynamics.derivatives import check_robot
 from .errors import IntegrationError, ModelError, ShapeError, StateError
 from .mechanism import Mechanism
-from .simulation.runs import Status, Sweep, status_name
+from .simulation.runs import Sweep, status_name
 from .simulation.setup import method_for
 from .simulation.sweep import simulate_many
 from .spatial import Inertia
