@@ -4,9 +4,8 @@
 //   u_c = G p_c + w,    p_c within the cones;      u_e = G p_e + u_c,    p_e within the cones and p_e,n >= e p_c,n        p = p_c + p_e
 //
 // Each phase includes De Saxce's shift, and its friction is limited by its total p_n (Glocker 2013, without his tangential restitution). For a single
-// contact without friction, u_e,n = -e u_n, as in Newton's law. Newton's law is limited by energy (rebound.hpp). Poisson's law
-// adds none without friction, and none for a single contact with friction (Glocker); for several contacts there are counterexamples. Intervals apply
-// to the sum of both phases' impulses.
+// contact without friction, u_e,n = -e u_n, as in Newton's law. Poisson's law adds no energy without friction, nor for a single contact with
+// friction (Glocker); for several contacts there are counterexamples (restitution.hpp). Intervals apply to the sum of both phases' impulses.
 #pragma once
 
 #include "islands.hpp"

@@ -4,9 +4,9 @@
 //
 // where (u-dot, p) of contacts at rest along their normals satisfy the conditions of cone_problem.hpp. Friction of slipping contacts opposes their
 // velocity; separating contacts have no forces. Friction against spinning and rolling adds one cone each, with the same p_n, for rates of rotation.
-// An impact has the same equations for impulses and velocities, with Newton's restitution (u_n after >= -e u_n before; limited by energy: rebound.hpp) or
-// Poisson's (poisson.hpp). A point or a ball of the first body touches a plane of the second. Rates are relative to the plane's frame, because the centre of a ball keeps its
-// distance from the plane, but its contact point does not.
+// An impact has the same equations for impulses and velocities, with Newton's restitution (u_n after >= -e u_n before) or Poisson's
+// (poisson.hpp), limited by energy (restitution.hpp). A point or a ball of the first body touches a plane of the second. Rates are relative to the
+// plane's frame, because the centre of a ball keeps its distance from the plane, but its contact point does not.
 //
 //   cost    the equation of constrained dynamics, its factor, two solves and half a solve per row
 #pragma once
@@ -18,8 +18,7 @@
 #include "../mechanism/status.hpp"
 #include "../spatial/rotation.hpp"
 #include "columns.hpp"
-#include "poisson.hpp"
-#include "rebound.hpp"
+#include "restitution.hpp"
 
 namespace sarrus {
 
@@ -206,10 +205,11 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
     double* before = take(n);
     std::copy(rows.w, rows.w + n, before);
     for (int i = 0; i < rows.count; ++i) before[3 * i] -= rows.rebound[i];
-    limit_rebound(problem, rows.w, {rows.rebound, before, nullptr}, arena, p, least, answer.cones, limit);
+    RestitutionLimit restitution(problem, {before, nullptr, rows.rebound}, arena, p, least, answer.cones, limit);
+    restitution.newton(rows.w);
+    if (answer.cones.reached && std::any_of(rows.expands, rows.expands + rows.count, [](double e) { return e > 0.0; }))
+      restitution.poisson(rows.expands, take(n));
   }
-  if (impact && answer.cones.reached && std::any_of(rows.expands, rows.expands + rows.count, [](double e) { return e > 0.0; }))
-    expand(expansion(problem, rows.expands, arena, p), arena, take(n), p, least, answer.cones, limit);
   if (!answer.cones.reached) return no_convergence;
   const double* x = solve_pushed(e, free.factor, arena, n, rows.J, p);
   for (int c = 0; c < nv; ++c) answer.motion[c] = x[c] + (impact ? v[c] : 0.0);

@@ -17,9 +17,9 @@
 // - Moving contacts. Likewise beta = h/2 J_c-dot v* moves the cones to the end of the step, for points that touch and move along the surface.
 //   J_c is the Jacobian of the contact point, which moves along both shapes as their normal rotates.
 // - Gaps and bounces. A contact at distance d has b = d / h: it may just touch. A penetrating contact separates, at most at the speed of a
-//   body that falls from that depth. A hit bounces: u_n' >= -e u_n (Newton, limited by energy: contact/rebound.hpp), or by a second
-//   impulse of expansion in the same step (Poisson: contact/poisson.hpp). Hits slower than three times the speed that gravity adds in a step do not
-//   bounce: there a ball comes to rest.
+//   body that falls from that depth. A hit bounces: u_n' >= -e u_n (Newton), or by a second impulse of expansion in the same step (Poisson:
+//   contact/poisson.hpp), as far as this adds no energy (contact/restitution.hpp). Hits slower than three times the speed that gravity adds in a
+//   step do not bounce: there a ball comes to rest.
 // - Hits. If the impulses differ from those of the last step, u differs too. The bias is then the mean before and after, (c(v*) + c(v'))/2,
 //   and the cones are solved a second time.
 // - Implicit terms. D and K of dampers, springs and controllers along joints are implicit (implicit_rates.hpp), and so are those between
@@ -406,22 +406,25 @@ class ContactStep {
     ConeSolution solution = solve_parts(problem, arena_, p, least, limit_);
     if (!solution.reached) return false;
     const bool bounces = std::any_of(rebound, rebound + contacts, [](double speed) { return speed < 0.0; });
-    double* before = s_.record || bounces ? doubles(n) : nullptr;
+    const bool expanded = std::any_of(expands, expands + contacts, [](double e) { return e > 0.0; });
+    double *q = doubles(n), *before = s_.record || bounces || expanded ? doubles(n) : nullptr;
+    std::fill(q, q + n, 0.0);
     for (int i = 0; i < n && before; ++i) before[i] = scalar_product(J + i * nv_, x_.v, nv_);
-    if (bounces) {
+    ConeProblem second = problem;
+    if (bounces || expanded) {
       for (int i = 0; i < contacts; ++i) shift[3 * i] -= rebound[i];
-      limit_rebound(problem, w, {rebound, before, shift}, arena_, p, least, solution, limit_);
+      RestitutionLimit restitution(problem, {before, shift, rebound}, arena_, p, least, solution, limit_);
+      if (bounces) restitution.newton(w);
+      if (expanded && solution.reached) second = restitution.poisson(expands, q);
       for (int i = 0; i < contacts; ++i) shift[3 * i] += rebound[i];
       if (!solution.reached) return false;
     }
-    if (before) left_.cones = cone_residuals(problem, p, shift, before);
-    if (std::any_of(expands, expands + contacts, [](double e) { return e > 0.0; })) {
-      const ConeProblem second = expansion(problem, expands, arena_, p);
-      double* q = doubles(n);
-      expand(second, arena_, q, p, least, solution, limit_);
-      if (!solution.reached) return false;
-      for (int i = 0; i < n && before; ++i) before[i] = second.w[i] - shift[i];
-      if (before) left_.cones.add(cone_residuals(second, q, shift, before));
+    if (s_.record) {
+      double* compression = doubles(n);
+      for (int i = 0; i < n; ++i) compression[i] = p[i] - q[i];
+      left_.cones = cone_residuals(problem, compression, shift, before);
+      for (int i = 0; i < n; ++i) before[i] = second.w[i] - shift[i];
+      if (expanded) left_.cones.add(cone_residuals(second, q, shift, before));
     }
     left_.natural_map = solution.natural_map;
     // square roots of energies make metres and radians comparable; smaller impulses are rounding of the solver, and must not reduce the step's order

@@ -181,8 +181,10 @@ template <class T> class DryFriction {
     std::copy(rests_, rests_ + n_, rests);
     std::fill(rests_, rests_ + n_, T(1.0));
     const Columns columns(*this, time, x.q, x.v, rows(time, x.q));
+    const MethodFacts& method = facts(s_.plan.method);
+    const double part = method.rigid || method.adaptive() ? inexact_rest : 1e-9;
     for (int k = 0; k < n_; ++k) {
-      const T instant = h * T(facts(s_.plan.method).rigid ? rigid_rest : 1e-9) * columns.W[k * n_ + k] * limit_[k];
+      const T instant = h * T(part) * columns.W[k * n_ + k] * limit_[k];
       rests_[k] = select(abs(speed_[k]) > instant, rests[k], T(1.0));
       direction_[k] *= T(1.0) - rests_[k];
       rest_ = undecided_ = undecided_ || any(rests_[k] > T(0.5));
@@ -192,9 +194,10 @@ template <class T> class DryFriction {
     kept_ = nullptr;
   }
 
-  /// Part of a rigid step within which friction would stop a joint that is at rest. The velocity of such a joint is zero after the full step of the
-  /// velocity, but not after the second half step of the configuration, which closes the loops and rotates the joints' axes.
-  static constexpr double rigid_rest = 1e-2;
+  /// Part of a step within which friction would stop a joint that is at rest, for states at which the velocities of joints at rest are not exact: after
+  /// the second half step of the configuration in a rigid step, which closes the loops and rotates the joints' axes, and between the ends of adaptive
+  /// steps.
+  static constexpr double inexact_rest = 1e-2;
 
   /// Return the fraction of the step, which ends at x, after which the first joint stops (1 if none does), and mark the joints that stop.
   T stopped(const T& time, const T& h, const SimulationState<T>& x) {

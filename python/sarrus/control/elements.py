@@ -260,8 +260,8 @@ class RigidContact(Element):
     normal, offset : plane normal . x = offset in the axes of `on` [m]; the normal is the name of an axis or a vector, and points out of the solid
     friction : Coulomb coefficient (dimensionless)
     restitution : coefficient of restitution, from 0 to 1 (dimensionless)
-    restitution_law : definition of `restitution`. "newton": ratio of the normal velocities after and before the impact, reduced where it would
-        add energy; "poisson": ratio of the normal impulses of expansion and compression
+    restitution_law : definition of `restitution`. "newton": ratio of the normal velocities after and before the impact; "poisson": ratio of
+        the normal impulses of expansion and compression. It is reduced where an impact would add energy
     torsional_friction, rolling_friction : largest moments against spinning about the normal and against rolling, per normal force [m]. A
         :class:`TaskControl` ignores them, with a ModelWarning
 

@@ -33,8 +33,8 @@ class ContactPoint:
     friction : Coulomb coefficient (dimensionless)
     radius : radius of the ball [m]; 0 for a point
     restitution : coefficient of restitution, from 0 to 1 (dimensionless)
-    restitution_law : definition of `restitution`. "newton": ratio of the normal velocities after and before the impact, reduced where it would
-        add energy; "poisson": ratio of the normal impulses of expansion and compression
+    restitution_law : definition of `restitution`. "newton": ratio of the normal velocities after and before the impact; "poisson": ratio of
+        the normal impulses of expansion and compression. It is reduced where an impact would add energy
     on : name of the body or frame that carries the plane
     torsional_friction, rolling_friction : largest moments against spinning about the normal and against rolling, per normal force [m]
     """
@@ -194,10 +194,11 @@ def contact_impact(
     The velocities satisfy the loop constraints.
 
     - Newton's law: impacting points rebound with at least `restitution` times their normal velocity, and resting points do not penetrate.
-      Where this would add energy, because of friction (Kane) or different coefficients, the coefficients of all contacts that affect each other
-      are reduced by a common factor, to the largest at which kinetic energy is kept.
     - Poisson's law: all contacts are first compressed. In the expansion, each contact receives at least `restitution` times the normal impulse
-      of its compression. This law adds no energy without friction, nor for a single contact with friction.
+      of its compression.
+
+    Where a law would add energy, because of friction or of other contacts, the coefficients of all contacts that affect each other are reduced by
+    a common factor, to the largest at which kinetic energy is kept.
 
     Parameters
     ----------
