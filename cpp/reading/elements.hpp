@@ -63,7 +63,8 @@ class RunParameters {
 
  private:
   struct Column {
-    std::size_t runs, size;  // runs: 0 without an axis of runs
+    std::optional<std::size_t> runs;  // none: without an axis of runs
+    std::size_t size;
     std::vector<double> numbers;
   };
 
