@@ -209,7 +209,8 @@ class TaskController {
         tree_(mechanism_.tree()),
         read(read_tasks(mechanism, tasks, contacts, limits, actuated, effort_weights, force_arm, positions)),
         numbers(read.parameters.all()),
-        parameters_(numbers.numbers.begin(), numbers.numbers.begin() + law_.parameters) {
+        parameters_(static_cast<std::size_t>(law_.parameters)) {
+    if (!numbers.numbers.empty()) std::copy_n(numbers.numbers.begin(), law_.parameters, parameters_.begin());  // empty: no runs
     for (const Task& t : law_.task) rows_ += t.rows();
   }
   TaskController(const TaskController&) = delete;

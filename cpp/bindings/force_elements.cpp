@@ -125,10 +125,21 @@ void append(const py::handle& h, std::vector<double>& to) {
     for (const py::handle item : h.cast<py::tuple>()) append(item, to);
 }
 Law law_of_python(const py::handle& h) {
+  static PyObject* const names[] = {interned("starts"), interned("coefficients"), interned("harmonics")};
   Law law;
-  append(h.attr("starts"), law.start), append(h.attr("coefficients"), law.coefficient);
-  append(h.attr("harmonics"), law.harmonic);
+  std::vector<double>* const parts[] = {&law.start, &law.coefficient, &law.harmonic};
+  for (int k = 0; k < 3; ++k) {
+    const auto numbers = py::reinterpret_steal<py::object>(PyObject_GetAttr(h.ptr(), names[k]));
+    if (!numbers) throw py::error_already_set();
+    append(numbers, *parts[k]);
+  }
   return law;
+}
+bool is_law(const py::handle& h) { return is_instance(h, bindings::from_python().Law); }
+/// True for a list of laws, such as those of many runs: no other conversion is tried.
+bool begins_with_law(const py::handle& h) {
+  const bool list = (PyList_Check(h.ptr()) || PyTuple_Check(h.ptr())) && PySequence_Fast_GET_SIZE(h.ptr()) > 0;
+  return list && is_law(PySequence_Fast_GET_ITEM(h.ptr(), 0));
 }
 
 }  // namespace
@@ -139,7 +150,7 @@ Argument to_argument(const py::handle& h, const std::string& label, int depth) {
     if (h.is_none()) return {};
     if (PyBool_Check(h.ptr())) return h.ptr() == Py_True;
     if (PyUnicode_Check(h.ptr())) return from_text(h);
-    if (!PyFloat_CheckExact(h.ptr()) && is_instance(h, bindings::from_python().Law)) return law_of_python(h);
+    if (!PyFloat_CheckExact(h.ptr()) && is_law(h)) return law_of_python(h);
     const auto has = [&](const char* attribute) { return PyObject_HasAttrString(h.ptr(), attribute) == 1; };
     if (PyDict_Check(h.ptr()) || (has("items") && !has("__array__"))) {
       Argument::Named named;
@@ -155,7 +166,7 @@ Argument to_argument(const py::handle& h, const std::string& label, int depth) {
       }
       return pairs.empty() ? Argument(std::move(named)) : Argument(std::move(pairs));
     }
-    if (auto numbers = numbers_of(h)) {
+    if (auto numbers = begins_with_law(h) ? std::nullopt : numbers_of(h)) {
       Argument all(std::move(*numbers));
       return PyList_Check(h.ptr()) || PyTuple_Check(h.ptr()) ? std::move(all).listed() : all;
     }
@@ -164,6 +175,7 @@ Argument to_argument(const py::handle& h, const std::string& label, int depth) {
       Argument::List all;
       const auto items = py::reinterpret_steal<py::object>(PySequence_Fast(h.ptr(), ""));
       if (!items) return PyErr_Clear(), Argument(Argument::Other());
+      all.reserve(static_cast<std::size_t>(PySequence_Fast_GET_SIZE(items.ptr())));
       for (const py::handle item : items) all.push_back(to_argument(item, label, depth + 1));
       return all;
     }

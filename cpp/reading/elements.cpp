@@ -119,7 +119,8 @@ bool can_be_sampled(const std::string& kind) {
 
 /// Return f(x, y) of numbers () or (runs,), or () if the numbers of runs differ; RunParameters then raises the error.
 template <class F> Numbers combined(const Numbers& x, const Numbers& y, F f) {
-  const std::size_t n = std::max(x.numbers.size(), y.numbers.size());
+  const bool no_runs = x.numbers.empty() || y.numbers.empty();
+  const std::size_t n = no_runs ? 0 : std::max(x.numbers.size(), y.numbers.size());
   const auto fits = [n](const Numbers& z) { return z.numbers.size() == n || z.numbers.size() == 1; };
   if (!fits(x) || !fits(y)) return x;
   Numbers all{x.shape.size() >= y.shape.size() ? x.shape : y.shape, {}};
@@ -351,9 +352,14 @@ class Reader {
     };
     std::map<Law, double, decltype(before)> numbered(before);
     for (const std::size_t row : of_.parameters.rows_of(count)) {
-      const auto [at, is_new] = numbered.emplace(to_law(what, list ? (*list)[row] : Argument(numbers->numbers[row])),
-                                                 static_cast<double>(all.each.size()));
-      if (is_new) all.each.push_back(at->first);
+      const Argument item = list ? Argument() : Argument(numbers->numbers[row]);
+      const Law* given = list ? (*list)[row].get<Law>() : nullptr;
+      auto at = given ? numbered.find(*given) : numbered.end();
+      if (at == numbered.end()) {
+        at = numbered.emplace(given ? *given : to_law(what, list ? (*list)[row] : item), static_cast<double>(all.each.size()))
+                 .first;
+        if (at->second == static_cast<double>(all.each.size())) all.each.push_back(at->first);
+      }
       selected.numbers.push_back(at->second);
     }
     selected.shape[0] = selected.numbers.size();
@@ -532,19 +538,19 @@ void Reader::prepare(CollisionContacts& e) {
     } else if (!argument.is_none()) {
       each.assign(pairs, checked_number(argument));
     }
-    std::size_t runs = 0;
+    std::optional<std::size_t> runs;
     for (const Numbers& x : each) {
       if (k == 1 && !all_of(x, [](double restitution) { return restitution <= 1.0; }))
         refuse(subject, "be from 0 to 1", argument);
-      const std::size_t count = x.shape.empty() ? 0 : x.shape[0];
-      if (runs > 1 && count > 1 && count != runs)
-        throw ShapeError(subject + ": all pairs must have the same number of values, one or (runs,)");
-      runs = std::max(runs, count);
       if (k >= 2) e.turns |= any_nonzero(x);
+      if (x.shape.empty()) continue;
+      if (runs && *runs != 1 && x.shape[0] != 1 && x.shape[0] != *runs)
+        throw ShapeError(subject + ": all pairs must have the same number of values, one or (runs,)");
+      if (!runs || *runs == 1) runs = x.shape[0];
     }
     Numbers all{{pairs}, {}};
-    if (runs) all.shape.insert(all.shape.begin(), runs);
-    for (std::size_t i = 0; i < std::max(runs, std::size_t{1}); ++i)
+    if (runs) all.shape.insert(all.shape.begin(), *runs);
+    for (std::size_t i = 0; i < runs.value_or(1); ++i)
       for (const Numbers& x : each) all.numbers.push_back(x.numbers[x.numbers.size() == 1 ? 0 : i]);
     derive(keys[k], std::move(all));
   }
@@ -745,7 +751,8 @@ std::vector<std::size_t> RunParameters::rows_of(std::size_t items) const {
 }
 
 int RunParameters::add(const model::NumberArray& x, std::size_t axes) {
-  Column column{x.shape.size() > axes ? std::optional(x.shape[0]) : std::nullopt, axes ? x.shape.back() : 1, x.numbers};
+  Column column{{}, axes ? x.shape.back() : 1, x.numbers};
+  if (x.shape.size() > axes) column.runs = x.shape[0];
   if (rows_ && column.runs && *column.runs != 1) {
     if (*column.runs != runs_) refuse_runs(runs_, *column.runs);
     std::vector<double> numbers;
@@ -791,7 +798,7 @@ model::NumberArray RunParameters::all() const {
   std::size_t at = 0;
   for (const Column& column : columns_) {
     for (std::size_t i = 0; i < runs; ++i) {
-      const std::size_t row = column.runs.value_or(1) > 1 ? i : 0;
+      const std::size_t row = column.runs && *column.runs != 1 ? i : 0;
       std::copy_n(column.numbers.begin() + static_cast<std::ptrdiff_t>(row * column.size), column.size,
                   all.numbers.begin() + static_cast<std::ptrdiff_t>(i * width + at));
     }

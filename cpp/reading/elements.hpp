@@ -63,7 +63,7 @@ class RunParameters {
 
  private:
   struct Column {
-    std::optional<std::size_t> runs;  // none without an axis of runs
+    std::optional<std::size_t> runs;  // none: without an axis of runs
     std::size_t size;
     std::vector<double> numbers;
   };
