@@ -30,11 +30,14 @@
 #include "kernels/operation_sizes.hpp"
 #include "mechanism/mechanism.hpp"
 #include "mobility/actuation.hpp"
+#include "mobility/free_floating.hpp"
 #include "mobility/joint_wrenches.hpp"
 #include "mobility/mobility.hpp"
 #include "model/builder.hpp"
 #include "model/text.hpp"
+#include "position/loosening.hpp"
 #include "position/positions.hpp"
+#include "position/random.hpp"
 #include "simulation/driver.hpp"
 #include "simulation/events.hpp"
 
@@ -237,6 +240,24 @@ class Robot : public Mechanism {
   RowMajor follow(const PathInputs& inputs, const AssemblyStart& near = {}, const PathOptions& options = {}) const {
     return positions_->follow(inputs, near, options);
   }
+  /// Draw random configurations (n, nq) within joint limits, with closed loops if `closed`. A seed gives other numbers than in Python, whose
+  /// generators are NumPy's.
+  RowMajor random(int count, RandomNumbers& numbers, bool closed = false) const {
+    const bool open = !closed || constraints().empty();
+    const auto draw = [&](int n) { return open_configurations(positions_->model(), n, numbers, open ? 1.0 : tree().length); };
+    return open ? draw(count) : closed_configurations(*positions_, draw(count), draw);
+  }
+  /// Return the mechanism without redundant constraint rows, in which loop joints have more degrees of freedom. Its last warnings list the changes;
+  /// there are none if no row is redundant. See position/loosening.hpp.
+  Robot without_redundant_constraints(const std::optional<Vector>& q = {}, const LooseningOptions& options = {}) const {
+    const Loosened loose = sarrus::without_redundant_constraints(positions_->model(), written_->joints, q, options);
+    model::Description d = *written_;
+    if (!loose.warnings.empty()) d.joints.clear();
+    for (const std::optional<model::Joint>& joint : loose.joints)
+      if (joint) d.joints.push_back(*joint);
+    d.warnings.insert(d.warnings.end(), loose.warnings.begin(), loose.warnings.end());
+    return Robot(Builder(d));
+  }
   /// Compute the velocity that the constraints allow with given velocities of joints and frames, in the frames' axes.
   Numbers complete_velocity(const Input& q, const JointNumbersByName& joints, const FrameNumbersByName& frames = {},
                             const std::optional<double>& time = {}) const {
@@ -257,6 +278,8 @@ class Robot : public Mechanism {
     if (states == 1 && result.status[0] != fine) throw NoAnswer(no_answer_text("joint_wrenches", result.status[0]));
     return result;
   }
+  /// Return the motions of a floating base by the joints: resolved rates and paths (mobility/free_floating.hpp). ModelError: the base does not float.
+  FloatingBase floating_base(RowsOfState rows = {}) const { return {functions(), std::move(rows)}; }
   /// Return the components that rigid bodies do not determine, by the names of joints and of other constraints.
   Named<Names> indeterminate_reactions(const Input& q, const std::optional<double>& time = {}, RowsOfState rows = {}) const {
     return sarrus::indeterminate_reactions(functions(), configuration("indeterminate_reactions", q), time, std::move(rows));

@@ -4,6 +4,7 @@
 #include <pybind11/pybind11.h>
 
 #include "../mechanism/mechanism.hpp"
+#include "../model/description.hpp"
 
 namespace sarrus::bindings {
 
@@ -11,6 +12,10 @@ namespace py = pybind11;
 
 /// Return the kernels' description; ModelError if a field has a value of the wrong type.
 Description to_description(const py::handle& description);
+/// Return the joints of a description.
+std::vector<model::Joint> to_joints(const py::handle& description);
+/// Return the fields of a joint, for the JointSpec that it was read from: its type as (kind, fields), placements and hints.
+py::dict changed_joint(const py::handle& spec, const model::Joint& joint);
 void bind_model(py::module_& m);
 
 }  // namespace sarrus::bindings

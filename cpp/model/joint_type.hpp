@@ -46,6 +46,8 @@ struct JointField {
 std::vector<JointField> joint_fields(const std::string& kind);
 /// Return the fields without default values, from which joint_type() makes the same joint.
 Value::Object fields_of(const JointType& joint);
+/// Return a joint as Python shows it: Revolute('y', damping=0.1).
+std::string text_of(const JointType& joint);
 
 // the joints, with their other fields by name: revolute("y", {{"limits", {-1.0, 1.0}}, {"damping", 0.1}})
 inline JointType joint_along(const char* kind, const char* key, const Value& axis, Value::Object fields) {

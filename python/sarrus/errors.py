@@ -194,4 +194,5 @@ _core.hand_over(
     StateError=StateError,
     AssemblyError=AssemblyError,
     PathTrackingError=PathTrackingError,
+    NotRealizableError=NotRealizableError,
 )

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 NEAR: Array = np.array([tolerances.near_damping, tolerances.near_steps, tolerances.near_gap])
 EACH: Array = np.array([1e-2, 30.0, 1e300])
 FAR: Array = np.array([1.0, 100.0, 1e300])
-SMALL = 1e-6  # relative singular values of independent velocities are larger
-ZERO = 1e-12  # singular values that are zero in all configurations are smaller, by rounding
 STEPS = (0.2, 1e-7)  # longest and shortest step of a path, the defaults of `follow`
 TOLERANCE: float = tolerances.closed
 DEGREES = 12.0  # larger angles may be in degrees
@@ -399,13 +397,6 @@ def from_each(
         status[(status == 0) & ~closure.within(q, time=time)] = 2
     q[status != 0] = np.nan
     return q, status
-
-
-def nearly_singular(J: Array) -> NDArray[np.bool_]:
-    """Return True (k,) for scaled Jacobians (k, rows, nv) that are singular within rounding: iterations stop within 1e-8 of a double root."""
-    s = np.linalg.svd(J, compute_uv=False)
-    relative = s / np.maximum(s.max(axis=-1, initial=0.0, keepdims=True), 1e-300)
-    return np.asarray(((relative > ZERO) & (relative < SMALL)).any(axis=-1))
 
 
 def checked_tolerance(value: float) -> float:
