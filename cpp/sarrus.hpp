@@ -30,6 +30,7 @@
 #include "kernels/operation_sizes.hpp"
 #include "mechanism/mechanism.hpp"
 #include "mobility/actuation.hpp"
+#include "mobility/explanation.hpp"
 #include "mobility/free_floating.hpp"
 #include "mobility/joint_wrenches.hpp"
 #include "mobility/mobility.hpp"
@@ -183,7 +184,7 @@ class Robot : public Mechanism {
     return ask<Operation::name>(work, arguments...);                                                \
   }                                                                                                 \
   template <class... Arguments> Numbers name(const Arguments&... arguments) const {                 \
-    return numbers(Operation::name, [&](Workspace& work) { return name(work, arguments...); });     \
+    return numbers<Operation::name>(arguments...);                                                  \
   }
   SARRUS_OPERATIONS(SARRUS_METHOD)
 #undef SARRUS_METHOD
@@ -372,11 +373,45 @@ class Robot : public Mechanism {
     return {out, size, static_cast<Status>(static_cast<int>(status))};
   }
 
-  template <class F> Numbers numbers(Operation operation, const F& ask) const {
+  template <Operation operation, class... Arguments> Numbers numbers(const Arguments&... arguments) const {
     Workspace work;
-    const Answer answer = ask(work);
-    if (answer.status != fine) throw NoAnswer(no_answer_text(signature(operation).name, answer.status));
-    return {answer.begin(), answer.end()};
+    const Answer answer = ask<operation>(work, arguments...);
+    if (answer.status == fine) return {answer.begin(), answer.end()};
+    std::vector<const double*> inputs;
+    const auto add = [&](const auto& x) {
+      if constexpr (is_input<std::decay_t<decltype(x)>>) inputs.push_back(Input(x).data());
+    };
+    (add(arguments), ...);
+    throw NoAnswer(why_no_answer(signature(operation), answer, inputs));
+  }
+  /// Return the reason of a status, by the same messages as in Python.
+  std::string why_no_answer(const Signature& s, const Answer& answer, const std::vector<const double*>& inputs) const {
+    StateInputs in;
+    const std::vector<std::string> all = names(s);
+    for (std::size_t k = 0; k < inputs.size(); ++k)
+      for (const auto& [name, input] : {std::pair<const char*, const double**>{"q", &in.q},
+                                        {"v", &in.v},
+                                        {"a", &in.a},
+                                        {"weight", &in.weight},
+                                        {"rates", &in.rates},
+                                        {"time", &in.time},
+                                        {"pfaffian_values", &in.pfaffian_values}})
+        if (all[k] == name) *input = inputs[k];
+    std::string function = s.name;
+    for (const auto& [name, kind] : {std::pair<const char*, const char*>{"project_velocity", "velocity_by_mass"},
+                                     {"project_velocity", "velocity_plain"},
+                                     {"project_configuration", "configuration_by_mass"},
+                                     {"project_configuration", "configuration_plain"},
+                                     {"impact", "velocity_jump"}})
+      if (function == kind) function = name;
+    const bool closes = s.is(fact::closes_loops), on_loops = s.is(fact::on_loops) && tree().loops.rows > 0;
+    const bool explained = answer.status == off_loops ? in.v != nullptr
+                           : answer.status == inconsistent_constraints
+                               ? function == "least_motion" || function == "impact" || function == "project_velocity" ||
+                                     function == "forward_dynamics" || function == "constrained_motion"
+                               : answer.status == no_answer && (closes || on_loops);
+    if (!explained) return no_answer_text(s.name, answer.status);
+    return explanation(functions(), function, answer.status, in, closes ? answer.data() : nullptr);
   }
 
   static std::vector<std::string> names(const Signature& s) {

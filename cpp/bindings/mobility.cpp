@@ -8,6 +8,7 @@
 
 #include "../kernels/batch.hpp"
 #include "../mobility/actuation.hpp"
+#include "../mobility/explanation.hpp"
 #include "../mobility/free_floating.hpp"
 #include "../mobility/joint_wrenches.hpp"
 #include "../mobility/mobility.hpp"
@@ -178,6 +179,17 @@ py::dict free_floating_path_of(const py::object& self, const Vector& q,
   return as_python(run);
 }
 
+std::string explanation_of(const py::object& self, const std::string& function, int status, const Vector& q,
+                           const std::optional<Vector>& v, const std::optional<Vector>& a, const std::optional<Vector>& weight,
+                           const std::optional<Vector>& rates, const std::optional<double>& time,
+                           const std::optional<Vector>& pfaffian_values, const std::optional<Vector>& result) {
+  const Mechanism& m = built(self);
+  const auto data = [](const std::optional<Vector>& x) { return x ? x->data() : nullptr; };
+  const StateInputs inputs = {
+      q.data(), data(v), data(a), data(weight), data(rates), time ? &*time : nullptr, data(pfaffian_values)};
+  return explanation({m, kernels()}, function, status, inputs, data(result), rows_from_python(self, m.tree()));
+}
+
 /// Return random numbers `first` and the following of a seed: the same on every machine.
 py::array_t<double> uniform_numbers(std::uint64_t seed, std::uint64_t first, py::ssize_t count, double low, double high) {
   RandomNumbers numbers(seed + first * RandomNumbers::step);
@@ -208,6 +220,9 @@ void bind_mobility(py::module_& m) {
         py::arg("times"), py::arg("step"), py::arg("momentum"));
   m.def("free_floating_path", &free_floating_path_of, py::arg("mechanism"), py::arg("q"), py::arg("way_points"), py::arg("times"),
         py::arg("still"), py::arg("momentum"), py::arg("step"), py::arg("tolerance"));
+  m.def("explanation", &explanation_of, py::arg("mechanism"), py::arg("function"), py::arg("status"), py::arg("q"),
+        py::arg("v") = py::none(), py::arg("a") = py::none(), py::arg("weight") = py::none(), py::arg("rates") = py::none(),
+        py::arg("time") = py::none(), py::arg("pfaffian_values") = py::none(), py::arg("result") = py::none());
   m.def("internal_efforts", &internal_efforts_of, py::arg("mechanism"), py::arg("q"), py::arg("actuated"), py::arg("time"));
 }
 

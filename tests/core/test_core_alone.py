@@ -359,6 +359,33 @@ def test_positions_of_prescribed_motions(positions, tmp_path):
     requests.check(positions, tmp_path / "robot.json")
 
 
+def test_states_without_an_answer_are_explained_as_in_python(positions, tmp_path):
+    """Open loops, velocities that they forbid, a motion without inertia, and loops that a projection does not close."""
+    robot = sarrus.mechanisms.four_bar()
+    q = robot.assemble()
+    v = robot.project_velocity(q, [1.0, 0.0, 0.0])
+    none = {name: sarrus.Inertia.zero() for name in robot.bodies if name != "ground"}
+    massless = robot.replace(inertias=none)
+    cases = [
+        (robot, "dynamics", {"q": q + 0.1, "v": v}),
+        (robot, "dynamics", {"q": q, "v": v + np.array([0.0, 0.1, 0.0])}),
+        (massless, "dynamics", {"q": q, "v": v}),
+        (robot.replace(placements={"pivot.parent": (5.0, 0.0, 0.0)}), "project", {"q": q}),
+    ]
+    for model, question, state in cases:
+        with pytest.raises(sarrus.StateError) as refused:
+            model.project_configuration(q) if question == "project" else model.forward_dynamics(
+                **state, tau=np.zeros(3)
+            )
+        model.save(tmp_path / "robot.json")
+        numbers = {name: " ".join(map(repr, x.tolist())) for name, x in state.items()}
+        words = [f"{'near' if name == 'q' else name} {name} 3 {text}" for name, text in numbers.items()]
+        request = " ".join([question, *words]) + "\n"
+        file = tmp_path / "robot.json"
+        done = subprocess.run([positions, file], input=request, capture_output=True, text=True, check=True)
+        assert done.stdout.strip().removeprefix("error: ") == str(refused.value)
+
+
 @pytest.mark.parametrize("name", ["four_bar", "three_rrr", "gripper"])
 def test_looser_joints_are_those_of_python(positions, name, tmp_path):
     robot = getattr(sarrus.mechanisms, name)()

@@ -1,6 +1,6 @@
 // Answers requests for positions of a mechanism, line by line, for comparison with Python (tests/core/test_core_alone.py):
 //   positions FILE.json < requests
-// A request is "assemble", "modes", "follow", "velocity" or "acceleration", then words of the form KEY NAME COUNT NUMBERS...
+// A request is a question that answer() knows, then words of the form KEY NAME COUNT NUMBERS...
 #include <cstdio>
 #include <iostream>
 #include <sstream>
@@ -75,6 +75,10 @@ void answer(const Robot& robot, const Request& r) {
   } else if (r.question == "random") {
     RandomNumbers numbers(3);
     print(robot.random(4, numbers, true)), print(robot.random(4, numbers));
+  } else if (r.question == "dynamics") {
+    print(robot.forward_dynamics(*r.near, *r.v, Vector(Vector::Zero(robot.tree().nv))));
+  } else if (r.question == "project") {
+    print(robot.configuration_by_mass(*r.near));
   } else if (r.question == "rate") {
     std::vector<FrameVelocity> motions;
     for (const auto& [name, x] : r.frames)
