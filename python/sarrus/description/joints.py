@@ -197,7 +197,7 @@ class JointType:
         return hash(self._content())
 
     def __repr__(self) -> str:
-        return repr(self._core)
+        return repr(vars(self)["_core"])
 
     def _with(self, numbers: dict[str, Any]) -> Self:
         """Return the joint type with other numerical parameters."""
