@@ -31,11 +31,15 @@
 #include "kernels/operation_sizes.hpp"
 #include "mechanism/mechanism.hpp"
 #include "mobility/actuation.hpp"
+#include "mobility/explanation.hpp"
+#include "mobility/free_floating.hpp"
 #include "mobility/joint_wrenches.hpp"
 #include "mobility/mobility.hpp"
 #include "model/builder.hpp"
 #include "model/text.hpp"
+#include "position/loosening.hpp"
 #include "position/positions.hpp"
+#include "position/random.hpp"
 #include "reading/tasks.hpp"
 #include "simulation/contact_history.hpp"
 #include "simulation/driver.hpp"
@@ -185,7 +189,7 @@ class Robot : public Mechanism {
     return ask<Operation::name>(work, arguments...);                                                \
   }                                                                                                 \
   template <class... Arguments> Numbers name(const Arguments&... arguments) const {                 \
-    return numbers(Operation::name, [&](Workspace& work) { return name(work, arguments...); });     \
+    return numbers<Operation::name>(arguments...);                                                  \
   }
   SARRUS_OPERATIONS(SARRUS_METHOD)
 #undef SARRUS_METHOD
@@ -252,6 +256,24 @@ class Robot : public Mechanism {
   RowMajor follow(const PathInputs& inputs, const AssemblyStart& near = {}, const PathOptions& options = {}) const {
     return positions_->follow(inputs, near, options);
   }
+  /// Draw random configurations (n, nq) within joint limits, with closed loops if `closed`. A seed gives other numbers than in Python, whose
+  /// generators are NumPy's.
+  RowMajor random(int count, RandomNumbers& numbers, bool closed = false) const {
+    const bool open = !closed || constraints().empty();
+    const auto draw = [&](int n) { return open_configurations(positions_->model(), n, numbers, open ? 1.0 : tree().length); };
+    return open ? draw(count) : closed_configurations(*positions_, draw(count), draw);
+  }
+  /// Return the mechanism without redundant constraint rows, in which loop joints have more degrees of freedom. Its last warnings list the changes;
+  /// there are none if no row is redundant. See position/loosening.hpp.
+  Robot without_redundant_constraints(const std::optional<Vector>& q = {}, const LooseningOptions& options = {}) const {
+    const Loosened loose = sarrus::without_redundant_constraints(positions_->model(), written_->joints, q, options);
+    model::Description d = *written_;
+    if (!loose.warnings.empty()) d.joints.clear();
+    for (const std::optional<model::Joint>& joint : loose.joints)
+      if (joint) d.joints.push_back(*joint);
+    d.warnings.insert(d.warnings.end(), loose.warnings.begin(), loose.warnings.end());
+    return Robot(Builder(d));
+  }
   /// Compute the velocity that satisfies the constraints, for given velocities of some joints and frames (in the frames' axes).
   Numbers complete_velocity(const Input& q, const JointNumbersByName& joints, const FrameNumbersByName& frames = {},
                             const std::optional<double>& time = {}) const {
@@ -272,6 +294,8 @@ class Robot : public Mechanism {
     if (states == 1 && result.status[0] != fine) throw NoAnswer(no_answer_text("joint_wrenches", result.status[0]));
     return result;
   }
+  /// Return the motions of a floating base by the joints: resolved rates and paths (mobility/free_floating.hpp). ModelError: the base does not float.
+  FloatingBase floating_base(RowsOfState rows = {}) const { return {functions(), std::move(rows)}; }
   /// Return the wrench components that rigid bodies do not determine, by the names of joints and of other constraints.
   Named<Names> indeterminate_reactions(const Input& q, const std::optional<double>& time = {}, RowsOfState rows = {}) const {
     return sarrus::indeterminate_reactions(functions(), configuration("indeterminate_reactions", q), time, std::move(rows));
@@ -377,11 +401,45 @@ class Robot : public Mechanism {
     return {out, size, static_cast<Status>(static_cast<int>(status))};
   }
 
-  template <class F> Numbers numbers(Operation operation, const F& ask) const {
+  template <Operation operation, class... Arguments> Numbers numbers(const Arguments&... arguments) const {
     Workspace work;
-    const Answer answer = ask(work);
-    if (answer.status != fine) throw NoAnswer(no_answer_text(signature(operation).name, answer.status));
-    return {answer.begin(), answer.end()};
+    const Answer answer = ask<operation>(work, arguments...);
+    if (answer.status == fine) return {answer.begin(), answer.end()};
+    std::vector<const double*> inputs;
+    const auto add = [&](const auto& x) {
+      if constexpr (is_input<std::decay_t<decltype(x)>>) inputs.push_back(Input(x).data());
+    };
+    (add(arguments), ...);
+    throw NoAnswer(why_no_answer(signature(operation), answer, inputs));
+  }
+  /// Return the reason of a status, by the same messages as in Python.
+  std::string why_no_answer(const Signature& s, const Answer& answer, const std::vector<const double*>& inputs) const {
+    StateInputs in;
+    const std::vector<std::string> all = names(s);
+    for (std::size_t k = 0; k < inputs.size(); ++k)
+      for (const auto& [name, input] : {std::pair<const char*, const double**>{"q", &in.q},
+                                        {"v", &in.v},
+                                        {"a", &in.a},
+                                        {"weight", &in.weight},
+                                        {"rates", &in.rates},
+                                        {"time", &in.time},
+                                        {"pfaffian_values", &in.pfaffian_values}})
+        if (all[k] == name) *input = inputs[k];
+    std::string function = s.name;
+    for (const auto& [name, kind] : {std::pair<const char*, const char*>{"project_velocity", "velocity_by_mass"},
+                                     {"project_velocity", "velocity_plain"},
+                                     {"project_configuration", "configuration_by_mass"},
+                                     {"project_configuration", "configuration_plain"},
+                                     {"impact", "velocity_jump"}})
+      if (function == kind) function = name;
+    const bool closes = s.is(fact::closes_loops), on_loops = s.is(fact::on_loops) && tree().loops.rows > 0;
+    const bool explained = answer.status == off_loops ? in.v != nullptr
+                           : answer.status == inconsistent_constraints
+                               ? function == "least_motion" || function == "impact" || function == "project_velocity" ||
+                                     function == "forward_dynamics" || function == "constrained_motion"
+                               : answer.status == no_answer && (closes || on_loops);
+    if (!explained) return no_answer_text(s.name, answer.status);
+    return explanation(functions(), function, answer.status, in, closes ? answer.data() : nullptr);
   }
 
   static std::vector<std::string> names(const Signature& s) {

@@ -15,7 +15,7 @@ namespace py = pybind11;
 
 struct FromPython {
   PyObject *ModelError = PyExc_ValueError, *ShapeError = PyExc_ValueError, *StateError = PyExc_ValueError,
-           *AssemblyError = PyExc_ValueError, *PathTrackingError = PyExc_ValueError;
+           *AssemblyError = PyExc_ValueError, *PathTrackingError = PyExc_ValueError, *NotRealizableError = PyExc_ValueError;
   PyObject* NameNotFoundError = PyExc_KeyError;
   PyObject *Transform = nullptr, *Inertia = nullptr, *JointType = nullptr, *Law = nullptr;  // classes
   PyObject* real_numbers = nullptr;  // (value): returns a float64 array, or raises TypeError or ValueError
@@ -38,6 +38,7 @@ inline void hand_over(const py::KWArgs<py::object>& all) {
                {"NameNotFoundError", to.NameNotFoundError},
                {"AssemblyError", to.AssemblyError},
                {"PathTrackingError", to.PathTrackingError},
+               {"NotRealizableError", to.NotRealizableError},
                {"explain", to.explain},
                {"pfaffian_values", to.pfaffian_values},
                {"Transform", to.Transform},

@@ -719,9 +719,23 @@ const model::JointType& joint_type_of(const py::handle& description, int j) {
   const auto joints = py::reinterpret_borrow<py::sequence>(attribute(description, "joints"));
   return attribute(attribute(joints[static_cast<std::size_t>(j)], "joint"), "_core").cast<const JointOfCore&>().type;
 }
+std::vector<model::Joint> to_joints(const py::handle& description) {
+  std::vector<model::Joint> joints;
+  const py::object parts = attribute(description, "joints");
+  for (const py::handle part : py::reinterpret_borrow<py::sequence>(parts)) joints.push_back(read_part<model::Joint>(part));
+  return joints;
+}
+py::dict changed_joint(const py::handle& spec, const model::Joint& joint) {
+  py::dict fields;
+  fields["joint"] = py::make_tuple(joint.joint.name(), to_python(model::fields_of(joint.joint)));
+  fields["at_parent"] = Written{attribute(spec, "at_parent")}(joint.at_parent);
+  fields["at_child"] = Written{attribute(spec, "at_child")}(joint.at_child);
+  fields["tree"] = joint.tree, fields["loop"] = joint.loop;
+  return fields;
+}
 
 void bind_model(py::module_& m) {
-  py::class_<JointOfCore>(m, "JointType");
+  py::class_<JointOfCore>(m, "JointType").def("__repr__", [](const JointOfCore& of) { return model::text_of(of.type); });
   m.def("joint_type", &joint_type, py::arg("kind"), py::arg("fields"));
   m.def(
       "unit_axis",

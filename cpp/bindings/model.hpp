@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "../mechanism/mechanism.hpp"
+#include "../model/description.hpp"
 #include "../model/joint_type.hpp"
 #include "../model/values.hpp"
 
@@ -19,6 +20,10 @@ Description to_description(const py::handle& description);
 std::optional<model::NumberArray> numbers_of(const py::handle& object);
 /// Return the type of joint j of a description.
 const model::JointType& joint_type_of(const py::handle& description, int j);
+/// Return the joints of a description.
+std::vector<model::Joint> to_joints(const py::handle& description);
+/// Return the fields of a joint, for the JointSpec that it was read from: its type as (kind, fields), placements and hints.
+py::dict changed_joint(const py::handle& spec, const model::Joint& joint);
 void bind_model(py::module_& m);
 
 }  // namespace sarrus::bindings

@@ -8,6 +8,7 @@
 #include "../loops/pivoted_qr.hpp"
 #include "../mechanism/mechanism.hpp"
 #include "../mechanism/status.hpp"
+#include "../mobility/free_floating.hpp"
 #include "../model/builder.hpp"
 #include "../reading/argument.hpp"
 #include "built.hpp"
@@ -350,6 +351,8 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
       PyErr_SetString(from_python().ShapeError, e.what());
     } catch (const sarrus::AssemblyError& e) {
       PyErr_SetString(from_python().AssemblyError, e.what());
+    } catch (const sarrus::NotRealizable& e) {
+      PyErr_SetString(from_python().NotRealizableError, e.what());
     }
   });
 

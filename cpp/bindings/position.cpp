@@ -5,13 +5,17 @@
 #include <pybind11/stl.h>
 
 #include "../kernels/batch.hpp"
+#include "../position/loosening.hpp"
 #include "../position/positions.hpp"
+#include "../position/random.hpp"
 #include "arrays.hpp"
 #include "changes.hpp"
 #include "from_python.hpp"
 #include "gil.hpp"
 #include "mobility.hpp"
+#include "model.hpp"
 #include "state.hpp"
+#include "values.hpp"
 
 namespace sarrus::bindings {
 namespace {
@@ -210,6 +214,19 @@ BranchChoice choice_of(const std::string& branch) {
   return branch == "any" ? BranchChoice::any : branch == "only" ? BranchChoice::only : BranchChoice::start;
 }
 
+/// Return the fields of each joint that replaces that of the description, None for a joint that is omitted, and a sentence about each change.
+py::tuple loosened(const PyPositions& self, const py::object& description, const std::optional<Vector>& q, double tolerance,
+                   const std::optional<Names>& joints) {
+  const Loosened loose =
+      without_redundant_constraints(self.model(), to_joints(description), q, LooseningOptions{tolerance, joints});
+  py::list changed, sentences;
+  const py::object specs = py::getattr(description, "joints");
+  for (std::size_t k = 0; k < loose.joints.size(); ++k)
+    changed.append(loose.joints[k] ? py::object(changed_joint(specs[py::int_(k)], *loose.joints[k])) : py::none());
+  for (const std::string& sentence : loose.warnings) sentences.append(to_text(sentence));
+  return py::make_tuple(changed, py::tuple(sentences));
+}
+
 }  // namespace
 
 const Positions& positions_of(const py::handle& object) { return object.cast<const PyPositions&>(); }
@@ -262,6 +279,14 @@ void bind_position(py::module_& m) {
           py::arg("tolerance"), py::arg("threads"), py::arg("count"))
       .def("assembly_modes", &PyPositions::assembly_modes, py::arg("fixed"), py::arg("time"), py::arg("attempts"),
            py::arg("seed"), py::arg("tolerance"))
+      .def(
+          "closed_configurations",
+          [](const PyPositions& self, const RowMajor& drawn, const py::function& draw) {
+            return closed_configurations(self, drawn, [&](int count) { return draw(count).cast<RowMajor>(); });
+          },
+          py::arg("drawn"), py::arg("draw"))
+      .def("without_redundant_constraints", &loosened, py::arg("description"), py::arg("q"), py::arg("tolerance"),
+           py::arg("joints"))
       .def(
           "follow",
           [](const PyPositions& self, const JointNumbersByName& joints, const FrameNumbersByName& frames,

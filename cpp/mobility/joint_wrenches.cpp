@@ -32,15 +32,6 @@ std::vector<int> places(const Mechanism& m, const std::vector<int>& joints) {
   return all;
 }
 
-/// Return the x of least norm for which A x is nearest to b.
-Vector least_solution(const Matrix& A, const Vector& b, double negligible) {
-  const RightFactor f = right_singular_vectors(A);
-  Vector x = f.V.transpose() * (A.transpose() * b);
-  for (Eigen::Index k = 0; k < x.size(); ++k)
-    x(k) = f.values(k) > negligible * f.values(0) ? x(k) / (f.values(k) * f.values(k)) : 0.0;
-  return f.V * x;
-}
-
 }  // namespace
 
 JointWrenchRows::JointWrenchRows(const Mechanism& m, const KernelTable& kernels, const std::vector<int>& joints, bool determinate)

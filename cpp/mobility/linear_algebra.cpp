@@ -93,6 +93,16 @@ Matrix pseudo_inverse(const Matrix& A) {
   return Eigen::ColPivHouseholderQR<Matrix>(A).solve(Matrix::Identity(A.rows(), A.rows()));
 }
 
+Vector least_solution(const Matrix& A, const Vector& b, double negligible) {
+  const Eigen::Index n = A.cols();
+  const Vector s = A.size() ? singular_values(A) : Vector();
+  const int rank = s.size() ? count_above(s, negligible * s(0)) : 0;
+  if (rank == 0) return Vector::Zero(n);
+  Matrix Q = Matrix::Identity(n, n).leftCols(rank);  // of the independent rows
+  Q.applyOnTheLeft(Eigen::ColPivHouseholderQR<Matrix>(A.transpose()).householderQ().setLength(rank));
+  return Q * Eigen::ColPivHouseholderQR<Matrix>(A * Q).solve(b);
+}
+
 RightFactor right_singular_vectors(Matrix A) {
   const int n = static_cast<int>(A.cols());
   Matrix V = Matrix::Identity(n, n);

@@ -25,6 +25,9 @@ Matrix null_space_by_pivots(const Matrix& A, double negligible, double largest =
 /// A^+ of a matrix with independent columns.
 Matrix pseudo_inverse(const Matrix& A);
 
+/// Return the solution of A x = b with the least norm. Singular values of at most `negligible` times the largest count as zero.
+Vector least_solution(const Matrix& A, const Vector& b, double negligible);
+
 /// A = U diag(values) V^T with all n columns of V (Hestenes' rotations): for matrices of few columns.
 struct RightFactor {
   Vector values;

@@ -16,18 +16,6 @@ PerVelocity per_velocity(const std::vector<double>& numbers) {
   return all;
 }
 
-JointDescription core(const Joint& j) {
-  JointDescription to{};
-  to.name = j.name, to.parent = j.parent, to.child = j.child;
-  to.kind = j.joint.kind, to.axis = j.joint.axis, to.axis2 = j.joint.axis2, to.constants = j.joint.constants;
-  to.at_parent = j.at_parent, to.at_child = j.at_child, to.actuated = j.actuated;
-  to.nq = j.joint.nq(), to.nv = j.joint.nv(), to.keep_in_tree = j.tree, to.close_loop = j.loop, to.laws = j.laws;
-  to.armature = per_velocity(j.joint.armature), to.damping = per_velocity(j.joint.damping);
-  to.friction = per_velocity(j.joint.friction), to.stiffness = per_velocity(j.joint.stiffness);
-  to.rest = per_velocity(j.joint.rest);
-  return to;
-}
-
 /// Return a frame at a point of a body, with the body's axes, or rotated so that its z-axis is `z`.
 Transform<double> frame_at(const Point& origin, const std::optional<Point>& z = {}) {
   return {z ? axis_frame(vector(*z)) : Mat3<double>(Mat3<double>::Identity()), vector(origin)};
@@ -74,11 +62,23 @@ bool any(const std::vector<double>& numbers) {
 
 }  // namespace
 
+JointDescription core_joint(const Joint& j) {
+  JointDescription to{};
+  to.name = j.name, to.parent = j.parent, to.child = j.child;
+  to.kind = j.joint.kind, to.axis = j.joint.axis, to.axis2 = j.joint.axis2, to.constants = j.joint.constants;
+  to.at_parent = j.at_parent, to.at_child = j.at_child, to.actuated = j.actuated;
+  to.nq = j.joint.nq(), to.nv = j.joint.nv(), to.keep_in_tree = j.tree, to.close_loop = j.loop, to.laws = j.laws;
+  to.armature = per_velocity(j.joint.armature), to.damping = per_velocity(j.joint.damping);
+  to.friction = per_velocity(j.joint.friction), to.stiffness = per_velocity(j.joint.stiffness);
+  to.rest = per_velocity(j.joint.rest);
+  return to;
+}
+
 sarrus::Description core_description(const Description& d) {
   sarrus::Description to;
   to.name = d.name, to.gravity = vector(d.gravity);
   for (const Body& body : d.bodies) to.bodies.push_back({body.name, body.inertia.about_origin()});
-  for (const Joint& joint : d.joints) to.joints.push_back(core(joint));
+  for (const Joint& joint : d.joints) to.joints.push_back(core_joint(joint));
   for (const Frame& frame : d.frames) to.frames.push_back({frame.name, frame.body, frame.placement});
   for (const Constraint& constraint : d.constraints) {
     ConstraintDescription c{};

@@ -20,7 +20,8 @@
 
 namespace sarrus {
 struct Description;  // mechanism/mechanism.hpp
-}
+struct JointDescription;
+}  // namespace sarrus
 
 namespace sarrus::model {
 
@@ -304,8 +305,9 @@ std::size_t hash(const Description& description);
 std::size_t joint_index(const Description& description, const std::string& name);
 const JointCoordinates& named_configuration(const Description& description, const std::string& name);
 
-/// Return the description of the kernels' mechanism.
+/// Return the description of the kernels' mechanism, and of a joint in it.
 sarrus::Description core_description(const Description& description);
+JointDescription core_joint(const Joint& joint);
 /// True if angles of a joint are probably in degrees: they are multiples of five between 4 pi and 720.
 bool in_degrees(const JointType& joint, const std::vector<double>& q);
 /// Return a warning for each parameter of a joint that has no effect, or that seems to be in another unit.

@@ -241,4 +241,33 @@ Value::Object fields_of(const JointType& j) {
   return all;
 }
 
+std::string text_of(const JointType& j) {
+  const auto numbers = [](const Numbers& x) {
+    std::vector<std::string> all;
+    for (const double number : x) all.push_back(six_digits(number));
+    return all.size() == 1 ? all[0] : "[" + joined(all) + "]";
+  };
+  std::vector<std::string> words;
+  each_axis(j, [&](const char*, const Vec3<double>& axis) {
+    words.push_back(numbers({axis(0), axis(1), axis(2)}));
+    for (int k = 0; k < 3; ++k)
+      if (axis.cwiseAbs() == Vec3<double>::Unit(k)) words.back() = quoted((axis(k) < 0.0 ? "-" : "") + std::string(1, "xyz"[k]));
+  });
+  JointType copy = j;
+  if (j.kind == JointKind::gimbal) {
+    Value::List free;
+    for (std::size_t k = 0; k < 6; ++k)
+      if (j.constants.free >> k & 1) free.push_back(parameters[k]);
+    words.push_back(shown(free, true)), words.push_back(numbers(Numbers(j.constants.number, j.constants.number + 6)));
+  } else {
+    each_number(copy, [&](const char*, auto& x) { words.push_back(shortest(static_cast<double>(x))); });
+  }
+  each_passive(j, [&](const char* key, const Numbers& x, bool) {
+    if (std::any_of(x.begin(), x.end(), [](double number) { return number != 0.0; }))
+      words.push_back(std::string(key) + "=" + numbers(x));
+  });
+  if (j.limits) words.push_back("limits=(" + numbers(j.limits->first) + ", " + numbers(j.limits->second) + ")");
+  return std::string(j.name()) + "(" + joined(words) + ")";
+}
+
 }  // namespace sarrus::model

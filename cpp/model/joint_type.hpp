@@ -46,6 +46,8 @@ struct JointField {
 std::vector<JointField> joint_fields(const std::string& kind);
 /// Return the fields that differ from their default values; joint_type() creates the same joint from them.
 Value::Object fields_of(const JointType& joint);
+/// Return a joint as Python shows it: Revolute('y', damping=0.1).
+std::string text_of(const JointType& joint);
 
 // functions that create joint types; further fields are passed by name: revolute("y", {{"limits", {-1.0, 1.0}}, {"damping", 0.1}})
 inline JointType joint_along(const char* kind, const char* key, const Value& axis, Value::Object fields) {

@@ -18,13 +18,13 @@ std::vector<int> where(const Flags& flags) {
   return rows;
 }
 
-RowMajor rows_of(const RowMajor& x, const std::vector<int>& rows) {
-  if (x.rows() == 1) return x;
+RowMajor all_rows_of(const RowMajor& x, const std::vector<int>& rows) {
   RowMajor subset(rows.size(), x.cols());
   for (std::size_t k = 0; k < rows.size(); ++k) subset.row(k) = x.row(rows[k]);
   return subset;
 }
 
+RowMajor rows_of(const RowMajor& x, const std::vector<int>& rows) { return x.rows() == 1 ? x : all_rows_of(x, rows); }
 std::vector<RowMajor> rows_of(const std::vector<RowMajor>& all, const std::vector<int>& rows) {
   std::vector<RowMajor> subset;
   for (const RowMajor& x : all) subset.push_back(rows_of(x, rows));

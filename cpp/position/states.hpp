@@ -36,6 +36,8 @@ inline double time_of(const Times& time, int i) { return !time ? 0.0 : (*time)(t
 
 /// Return the indices of the states with a true flag.
 std::vector<int> where(const Flags& flags);
+/// Return these rows of x.
+RowMajor all_rows_of(const RowMajor& x, const std::vector<int>& rows);
 /// Return rows of x; a single row, which all states share, is returned as it is.
 RowMajor rows_of(const RowMajor& x, const std::vector<int>& rows);
 std::vector<RowMajor> rows_of(const std::vector<RowMajor>& all, const std::vector<int>& rows);

@@ -196,4 +196,5 @@ _core.hand_over(
     StateError=StateError,
     AssemblyError=AssemblyError,
     PathTrackingError=PathTrackingError,
+    NotRealizableError=NotRealizableError,
 )

@@ -12,6 +12,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import sarrus
+from sarrus.description.joints import PARAMETERS
+from sarrus.errors import NotRealizableError
 from tests.random_closed import random_closed
 
 ROOT = Path(__file__).parents[2]
@@ -279,7 +281,7 @@ class Requests:
         self.lines.append(" ".join(parts))
         try:
             self.expected.append(np.ravel(function(*arguments, **options)))
-        except (sarrus.AssemblyError, sarrus.ModelError, sarrus.StateError) as error:
+        except (sarrus.AssemblyError, sarrus.ModelError, sarrus.StateError, NotRealizableError) as error:
             self.expected.append(error)
         return self.expected[-1]
 
@@ -368,6 +370,97 @@ def test_positions_of_prescribed_motions(positions, tmp_path):
         requests.add("velocity", words | {"near": {"q": q}}, robot.complete_velocity, q, {}, time=time)
     assert requests.expected[4][0] == pytest.approx(60.5, rel=1e-12)
     requests.check(positions, tmp_path / "robot.json")
+
+
+def test_states_without_an_answer_are_explained_as_in_python(positions, tmp_path):
+    """Open loops, velocities that they forbid, a motion without inertia, and loops that a projection does not close."""
+    robot = sarrus.mechanisms.four_bar()
+    q = robot.assemble()
+    v = robot.project_velocity(q, [1.0, 0.0, 0.0])
+    none = {name: sarrus.Inertia.zero() for name in robot.bodies if name != "ground"}
+    massless = robot.replace(inertias=none)
+    cases = [
+        (robot, "dynamics", {"q": q + 0.1, "v": v}),
+        (robot, "dynamics", {"q": q, "v": v + np.array([0.0, 0.1, 0.0])}),
+        (massless, "dynamics", {"q": q, "v": v}),
+        (robot.replace(placements={"pivot.parent": (5.0, 0.0, 0.0)}), "project", {"q": q}),
+    ]
+    for model, question, state in cases:
+        with pytest.raises(sarrus.StateError) as refused:
+            model.project_configuration(q) if question == "project" else model.forward_dynamics(
+                **state, tau=np.zeros(3)
+            )
+        model.save(tmp_path / "robot.json")
+        numbers = {name: " ".join(map(repr, x.tolist())) for name, x in state.items()}
+        words = [f"{'near' if name == 'q' else name} {name} 3 {text}" for name, text in numbers.items()]
+        request = " ".join([question, *words]) + "\n"
+        file = tmp_path / "robot.json"
+        done = subprocess.run([positions, file], input=request, capture_output=True, text=True, check=True)
+        assert done.stdout.strip().removeprefix("error: ") == str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["four_bar", "three_rrr", "gripper"])
+def test_looser_joints_are_those_of_python(positions, name, tmp_path):
+    robot = getattr(sarrus.mechanisms, name)()
+    requests = Requests(robot)
+
+    def loosened():
+        loose = sarrus.without_redundant_constraints(robot)
+        parts = [[loose.nc]]
+        for spec in loose.description.joints:
+            free = [PARAMETERS.index(p) for p in getattr(spec.joint, "free", ())]
+            parts += [spec.at_child.translation, [sum(1 << k for k in free)]]
+        return np.concatenate(parts)
+
+    requests.add("loosened", {}, loosened)
+    requests.check(positions, tmp_path / "robot.json")
+    assert requests.expected[0][0] < robot.nc
+
+
+def test_random_configurations(positions, tmp_path):
+    """Closed ones close the loops, all differ, and all are within the limits."""
+    robot = sarrus.mechanisms.delta()
+    robot.save(tmp_path / "robot.json")
+    file = tmp_path / "robot.json"
+    done = subprocess.run([positions, file], input="random\n", capture_output=True, text=True, check=True)
+    q = np.array(done.stdout.split(), float).reshape(8, robot.nq)
+    residuals = np.abs(robot.constraint_residual(q)).max(axis=-1)
+    assert residuals[:4].max() < 1e-12
+    assert residuals[4:].min() > 1e-3
+    assert len(np.unique(q.round(6), axis=0)) == 8
+    for name in robot.joints:
+        low, high = robot.joint(name).type.limits or (-np.inf, np.inf)
+        x = q[:, robot.joint(name).q_slice]
+        assert ((low - 1e-5 <= x) & (x <= high + 1e-5)).all()
+
+
+def test_motions_of_a_floating_base(positions, tmp_path):
+    b = sarrus.Builder("arm on a satellite", gravity=(0, 0, 0))
+    b.add_body("satellite", sarrus.Inertia.box(20.0, (1, 1, 1)))
+    b.add_joint("base", sarrus.Free(), "ground", "satellite")
+    before = "satellite"
+    for name, axis in zip("abc", "zyz", strict=True):
+        b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (0.5, 0, 0), radius=0.05))
+        b.add_joint(name + " joint", sarrus.Revolute(axis), before, name, at_parent=(0.5, 0, 0))
+        before = name
+    b.add_frame("hand", "c", (0.5, 0, 0))
+    robot = b.build()
+    q = np.array([0.1, 0, 0, np.sqrt(0.99), 0, 0, 0, 0.5, -1.2, 0.8])
+    place = robot.pose(q, "hand")[:3, 3]
+    requests, speed = Requests(robot), np.array([0.1, -0.2, 0.05])
+    words = {"near": {"q": q}}
+    move = {("hand", "tx ty tz"): speed}
+    requests.add("rate", words | {"frame": {"hand": speed}}, sarrus.floating.resolved_rate, robot, q, move)
+    for shift in ([-0.05, 0.05, 0.02], [9.0, 0.0, 0.0]):
+        ways = {"hand": place + np.array([[-0.02, 0.0, 0.0], shift])}
+
+        def path(ways=ways):
+            run = sarrus.floating.path(robot, q, ways, [0.5, 1.0], step=0.05, tolerance=1e-4)
+            return np.concatenate([run.q.ravel(), run.base_rotation.ravel()])
+
+        requests.add("path", words | {"frame": ways, "time": {"t": [0.5, 1.0]}}, path)
+    requests.check(positions, tmp_path / "robot.json")
+    assert [isinstance(x, Exception) for x in requests.expected] == [False, False, True]
 
 
 @pytest.mark.parametrize(

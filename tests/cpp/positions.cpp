@@ -1,6 +1,6 @@
 // Answers requests for positions of a mechanism, line by line, for comparison with Python (tests/core/test_core_alone.py):
 //   positions FILE.json < requests
-// A request is "assemble", "many", "modes", "follow", "velocity" or "acceleration", then words of the form KEY NAME COUNT NUMBERS...
+// A request is a question that answer() knows, then words of the form KEY NAME COUNT NUMBERS...
 #include <cstdio>
 #include <iostream>
 #include <sstream>
@@ -74,6 +74,32 @@ void answer(const Robot& robot, const Request& r) {
     print(robot.complete_velocity(*r.near, r.fixed, r.frames, r.options.time));
   } else if (r.question == "acceleration") {
     print(robot.complete_acceleration(*r.near, *r.v, r.fixed, r.frames, r.options.time));
+  } else if (r.question == "loosened") {
+    const Robot loose = robot.without_redundant_constraints(r.near);
+    std::printf(" %d", loose.tree().loops.rows);
+    for (const JointDescription& joint : loose.description().joints)
+      print(joint.at_child.p), std::printf(" %d", joint.constants.free);
+  } else if (r.question == "random") {
+    RandomNumbers numbers(3);
+    print(robot.random(4, numbers, true)), print(robot.random(4, numbers));
+  } else if (r.question == "dynamics") {
+    print(robot.forward_dynamics(*r.near, *r.v, Vector(Vector::Zero(robot.tree().nv))));
+  } else if (r.question == "project") {
+    print(robot.configuration_by_mass(*r.near));
+  } else if (r.question == "rate") {
+    std::vector<FrameVelocity> motions;
+    for (const auto& [name, x] : r.frames)
+      motions.push_back({name, {3, 4, 5}, Eigen::Map<const Vector>(x.data(), static_cast<Eigen::Index>(x.size()))});
+    print(robot.floating_base().resolved_rate(r.near->data(), motions));
+  } else if (r.question == "path") {
+    std::vector<WayPoints> ways;
+    for (const auto& [name, x] : r.frames) {
+      ways.push_back({name, false, {}});
+      for (std::size_t k = 0; k + 2 < x.size(); k += 3)
+        ways.back().poses.push_back({Mat3<double>::Identity(), vec3(x[k], x[k + 1], x[k + 2])});
+    }
+    const FreeFloatingMotion run = robot.floating_base().path(*r.near, ways, r.times, {}, 0.05, 1e-4);
+    print(run.q), print(run.base_rotation);
   }
 }
 

@@ -19,7 +19,6 @@ from .._core import tolerances
 from ..description.constraints import ConstraintSpec, TargetSpec
 from ..description.joints import JointType
 from ..dynamics.loop_operations import LoopFunctions
-from ..errors import AssemblyError
 
 if TYPE_CHECKING:
     from ..dynamics.variants import VariantFunctions
@@ -112,43 +111,6 @@ class ScaledLoops:
         otherwise.
         """
         return np.concatenate([self.column_scale * moving, self.row_scale * self.holonomic * weights], axis=-1)
-
-    def step(self, q: Array, x: Array) -> Array:
-        """Return q moved along scaled velocities x (..., nv)."""
-        return self.robot.integrate(q, self.column_scale * x)
-
-    def difference(self, q0: Array, q1: Array) -> Array:
-        """Return the scaled velocities (..., nv) from q0 to q1 in unit time."""
-        return self.robot.difference(q0, q1) / self.column_scale
-
-    def check_closed(self, q: Array) -> float:
-        """Return the largest scaled residual; raise AssemblyError if it exceeds the tolerance."""
-        robot, residual = self.robot, np.abs(self.residual(q))
-        if residual.size == 0 or residual.max() <= CLOSED:
-            return float(residual.max(initial=0.0))
-        worst = int(residual.argmax())
-        off = robot.constraint_residual(q, time=self.time)[worst]
-        raise AssemblyError(
-            f"q does not close the loops: '{robot._row_names[worst]}' is violated by {off:.3g} (relative to the mechanism's length: {residual[worst]:.1g}; "
-            f"allowed: {CLOSED:g}); expected a closed configuration, such as a result of assemble or project_configuration"
-        )
-
-    def contradicted(self, q: Array, reach: Array) -> bool:
-        """Return True if no velocity satisfies the constraints with their prescribed motions; `reach` is a basis (nc, k) of the range of R J."""
-        c = self.row_scale * self.robot.constraint_velocity(q, time=self.time)
-        return bool(np.linalg.norm(c - reach @ (reach.T @ c)) > PRESENT * np.linalg.norm(c))
-
-    def close(
-        self, q: Array, scale: Array | None = None, steps: ArrayLike = (1.0, 100.0, 1e300)
-    ) -> tuple[Array, Array]:
-        """Return configurations near q (k, nq) with minimal residuals, and these residuals (k,).
-
-        `steps` contains the damping of the first step, the largest number of steps, and the largest residual of an initial guess. An initial guess
-        with a larger residual is returned unchanged.
-        """
-        scale = self.scale() if scale is None else scale
-        closed, _ = self.robot._close(q, scale, steps, **self.data(q), return_status=True)
-        return closed[:, :-1], np.where(np.isfinite(closed[:, -1]), closed[:, -1], np.inf)
 
 
 def sliding_velocities(robot: LoopFunctions, joints: Iterable[str] | None = None) -> Array:

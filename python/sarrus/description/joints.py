@@ -39,7 +39,6 @@ from .._arrays import Array, ArrayLike, real_numbers
 if TYPE_CHECKING:
     from typing import Self
 
-_NAMED = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 TURN = 2.0 * math.pi
 # tolerance of joint limits [rad, mean body sizes]: larger than the error of loop closure in any joint
 LIMIT_MARGIN = 1e-5
@@ -198,15 +197,7 @@ class JointType:
         return hash(self._content())
 
     def __repr__(self) -> str:
-        names = [f.name for f in fields(self) if not f.kw_only]
-        shown = [_text(getattr(self, name)) for name in names]
-        for name in PASSIVE:
-            values = getattr(self, name)
-            if values.any():
-                shown.append(f"{name}={_text(values)}")
-        if self.limits is not None:
-            shown.append(f"limits=({_text(self.limits[0])}, {_text(self.limits[1])})")
-        return f"{self.kind}({', '.join(shown)})"
+        return repr(vars(self)["_core"])
 
     def _with(self, numbers: dict[str, Any]) -> Self:
         """Return the joint type with other numerical parameters."""
@@ -214,16 +205,6 @@ class JointType:
 
 
 _core.hand_over(JointType=JointType, real_numbers=real_numbers)
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, np.ndarray):
-        return repr(value)
-    for name, axis in _NAMED.items():
-        if value.shape == (3,) and np.array_equal(np.abs(value), axis):
-            return f"'{name}'" if value.sum() > 0 else f"'-{name}'"
-    shown = [f"{x:.6g}" for x in value]
-    return shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

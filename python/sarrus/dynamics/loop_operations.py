@@ -13,7 +13,7 @@ from .. import _core
 from .._arrays import Array, ArrayLike, check_mapping, checked_truth, common_axes, into, real_array, real_rows
 from .._core import Status, tolerances
 from .._showing import Brief, largest, table
-from ..description.constraints import PfaffianSpec, TargetSpec
+from ..description.constraints import PfaffianSpec
 from ..description.joints import LIMIT_MARGIN, turns_into
 from ..errors import ShapeError, StateError, check_choice
 from .operations import Joint, StateFunctions, _operation, _undeclared
@@ -621,8 +621,6 @@ PUBLIC = {
     "joint_loads": "joint_wrenches", "linear_equations": "linearize", "forward_dynamics_derivatives": DERIVATIVES[0], "forward_dynamics_jvp": DERIVATIVES[1],
     "forward_dynamics_vjp": DERIVATIVES[2], "actuator_efforts_vjp": "actuator_efforts", "bounded_efforts": "actuator_efforts", "configuration_by_mass": "project_configuration", "configuration_plain": "project_configuration",
 }  # fmt: skip
-VELOCITIES = ("project_velocity", "impact")  # operations that accept velocities that violate the loop constraints
-CHECKED = (*VELOCITIES, "linearize")  # operations that require closed loops even if check=False
 
 
 def explain(
@@ -631,7 +629,7 @@ def explain(
     """Raise the error for the core's status of one state."""
     efforts, operation = operation == "actuator_efforts_vjp", PUBLIC.get(operation, operation)
     if status == Status.OFF_LOOPS:
-        raise_off_loops(mechanism, operation, arguments)
+        raise_explained(mechanism, operation, Status.OFF_LOOPS, arguments)
     if status == Status.INCONSISTENT_CONSTRAINTS:
         raise_contradiction(mechanism, operation, arguments)
     if efforts or (operation in DERIVATIVES and status_of_motion(mechanism, arguments) == Status.FINE):
@@ -639,14 +637,8 @@ def explain(
             f"{'derivatives.' if efforts else ''}{operation} has no result: the position is so near to a singular position that "
             "rounding dominates the derivatives"
         )
-    if operation not in ("project_configuration", "loop_jacobian"):
-        raise_undecided(mechanism, operation, arguments)
-    name, gap = _worst(mechanism, mechanism.constraint_residual(result, **_time_options(arguments)))
-    raise StateError(
-        f"{operation} does not close the loops from this configuration: '{name}' still has an error of {gap:.3g} rad or m at q = "
-        f"{np.array2string(result, precision=4, threshold=12)}; pass a configuration nearer to a closed one, or use assemble(), which searches farther and "
-        "reports parts that do not fit"
-    )
+    stays_open = operation in ("project_configuration", "loop_jacobian")
+    raise_explained(mechanism, operation, Status.NO_ANSWER, arguments, result if stays_open else None)
 
 
 def status_of_motion(mechanism: LoopFunctions, arguments: dict[str, Any]) -> int:
@@ -656,120 +648,28 @@ def status_of_motion(mechanism: LoopFunctions, arguments: dict[str, Any]) -> int
     return int(mechanism.forward_dynamics(*motion, check=False, return_status=True, **state)[1])
 
 
-def _time_options(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call, other than the state, on which constraints depend."""
-    return {name: arguments.get(name) for name in ("time", "pfaffian_values")}
-
-
-def _worst(mechanism: LoopFunctions, rows: Array, order: float = np.inf) -> tuple[str, float]:
-    """Return the constraint whose rows are farthest from zero, and their norm."""
-    sizes = {
-        name: float(np.linalg.norm(rows[c.rows], order)) for name, c in mechanism._constraints.items() if c.row_names
-    }
-    return max(sizes.items(), key=lambda item: item[1])
-
-
 def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dict[str, Any]) -> NoReturn:
     """Raise StateError with the constraint of largest residual, or with the joints that lack a motor."""
-    q, options = arguments["q"], _time_options(arguments)
-    J = mechanism.constraint_jacobian(q, **options)
     if operation == "actuator_efforts":
         cast(Any, mechanism)._raise_not_realizable(**arguments)  # its message names the missing motors
     if operation == "loop_jacobian":
         motors = ", ".join(map(repr, mechanism.actuated)) or "no motors"
-        raise StateError(f"{operation} has no result: {motors} do not determine the motion of the frame in this state")
-    if operation == "least_motion":
-        moving, v, a = np.asarray(arguments["weight"]) > 0.0, np.asarray(arguments["v"]), arguments.get("a")
-        rows = mechanism.constraint_velocity(q, **options) if a is None else mechanism.constraint_bias(q, v, **options)
-        rows = rows if arguments.get("rates") is None else rows + np.asarray(arguments["rates"])
-        J, required = J * moving, rows - J @ (v if a is None else np.asarray(a))
-        fixed = [f"'{name}'" for name in mechanism.joints if not moving[mechanism.joint(name).v_slice].all()]
-        specs = [c.spec for c in mechanism._constraints.values() if isinstance(c.spec, TargetSpec)]
-        fixed += [f"'{spec.joint or spec.frame}'" for spec in specs]
-        operation, quantity = f"this motion of {', '.join(fixed) or 'no joint'}", "motion of the other joints"
-    elif operation in ("forward_dynamics", "constrained_motion", "reference_member", "linearize", *DERIVATIVES):
-        required, quantity = mechanism.constraint_bias(q, arguments["v"], **options), "acceleration"
-    else:
-        required, quantity = mechanism.constraint_velocity(q, **options), "velocity"
-        if operation in VELOCITIES and not required.any():  # v = 0 satisfies the constraints
-            raise StateError(
-                f"{operation} has no result: this configuration is so near to a singular configuration that the allowed velocities depend on "
-                "rounding; use a configuration at a small distance from it"
-            )
+        raise StateError(f"{operation} has no answer: {motors} do not determine the motion of the frame in this state")
     if operation in DERIVATIVES and status_of_motion(mechanism, arguments) == Status.FINE:
         raise StateError(
             f"{operation} has no result: the constraints allow displacements along which they are inconsistent; the position is "
             "singular, and the acceleration has no derivative"
         )
-    name, residual = _worst(mechanism, required - J @ np.linalg.lstsq(J, required, rcond=1e-9)[0], 2)
-    raise StateError(
-        f"{operation} has no result: no {quantity} satisfies all constraints in this state; they contradict one another, "
-        f"most at '{name}' (residual {residual:.3g})"
-    )
+    raise_explained(mechanism, operation, Status.INCONSISTENT_CONSTRAINTS, arguments)
 
 
-def raise_undecided(mechanism: LoopFunctions, operation: str, arguments: dict[str, Any]) -> NoReturn:
-    """Raise StateError for undetermined accelerations: because a motion moves no mass, or because constraint rows are nearly dependent."""
-    q, time = arguments["q"], arguments.get("time")
-    J, M = mechanism.constraint_jacobian(q, time=time), mechanism.mass_matrix(q)
-    size = np.linalg.norm(J, axis=0)
-    J = J / np.where(size > 0.0, size, 1.0)
-    U, s, V = np.linalg.svd(J)
-    s = np.concatenate([s, np.zeros(len(V) - len(s))])
-    free = V[s <= tolerances.negligible * s[0]] / np.where(size > 0.0, size, 1.0)
-    # inertia of each free motion, relative to the inertia of one tree joint with all bodies that it moves
-    inertia, directions = np.linalg.eigh(free @ M @ free.T) if len(free) else (np.zeros(0), free)
-    if len(inertia) and inertia[0] <= tolerances.negligible * max(inertia[-1], np.abs(M).max() * (free[0] ** 2).sum()):
-        moving = np.abs(directions[:, 0] @ free) * np.where(size > 0.0, size, 1.0)
-        names = [
-            j for j in mechanism.joints if moving[mechanism.joint(j).v_slice].max(initial=0.0) > 0.1 * moving.max()
-        ]
-        raise StateError(
-            f"{operation} has no result: the loops allow a motion without inertia, of joints "
-            f"{', '.join(map(repr, names))}: give mass to a body that moves in this motion, or armature to one of these joints"
-        )
-    weak = [k for k in range(min(J.shape)) if s[k] < tolerances.nearly_singular * s[0]]
-    if weak:
-        k = max(weak, key=lambda k: s[k] if s[k] > tolerances.rounding * s[0] else 0.0)
-        share = {n: float(np.abs(U[c.rows, k]).max(initial=0.0)) for n, c in mechanism._constraints.items()}
-        names = [name for name, part in share.items() if part > 0.1 * max(share.values())]
-        opened, gap = _worst(mechanism, mechanism.constraint_residual(q, time=time))
-        judge, cure = "rounding", ""
-        if gap > 10.0 * tolerances.rounding:
-            judge = f"the gap of {gap:.3g} rad or m at '{opened}'"
-            cure = "project_configuration() closes it; "
-        raise StateError(
-            f"{operation} has no result: rows of {', '.join(map(repr, names))} are nearly, but not exactly, dependent in this state (singular "
-            f"value {s[k] / s[0]:.1g} of the largest), so {judge} decides whether they lock the mechanism; {cure}if the rows should be "
-            "redundant, use without_redundant_constraints(); otherwise this is a singular position: use a state at a small distance from it"
-        )
-    raise StateError(f"{operation} has no result: the result overflows")
-
-
-def raise_off_loops(mechanism: LoopFunctions, operation: str, arguments: dict[str, Any]) -> NoReturn:
-    """Raise StateError with the constraint whose position or velocity is violated most."""
-    q, v, time = arguments["q"], np.asarray(arguments["v"]), arguments.get("time")
-    J, unit = mechanism.constraint_jacobian(q, time=time), cast(Any, mechanism)._units_of_motion[1][0, : mechanism.nv]
-    # change of each row per radian, or per characteristic length of the mechanism
-    rows = np.linalg.norm(J * unit, axis=1)
-    rows = np.where(rows > 0.0, rows, 1.0)
-    gaps, slips = mechanism.constraint_residual(q, time=time), J @ v - mechanism.constraint_velocity(q, time=time)
-    (opened, gap), (forbidding, rate) = _worst(mechanism, gaps / rows), _worst(mechanism, slips / rows)
-    by, along = (
-        np.abs(x[mechanism._constraints[name].rows]).max() for x, name in ((gaps, opened), (slips, forbidding))
-    )
-    fault = f"'{opened}' is open by {by:.3g} rad or m"
-    cure = "assemble() and project_configuration() return a configuration that closes the loops"
-    if operation in VELOCITIES or (
-        gap <= tolerances.off_loops and rate <= tolerances.off_loops * float(np.abs(v / unit).max(initial=1.0))
-    ):
-        fault += ", near a position in which rows are dependent: this gap decides whether they lock the mechanism"
-    elif gap <= 1e-3 * max(1.0, rate):
-        fault = f"'{forbidding}' does not allow this velocity ({along:.3g} rad/s or m/s along its rows)"
-        cure = "project_velocity() returns the nearest allowed velocity"
-    raise StateError(
-        f"{operation} has no result, because the state violates the loops: {fault}; {cure}{'' if operation in CHECKED else ', and check=False disables this check'}"
-    )
+def raise_explained(
+    mechanism: LoopFunctions, operation: str, status: Status, arguments: dict[str, Any], result: Array | None = None
+) -> NoReturn:
+    """Raise StateError with the core's explanation of a state that has no answer."""
+    names = ("q", "v", "a", "weight", "rates", "time", "pfaffian_values")
+    state = {name: arguments[name] for name in names if arguments.get(name) is not None}
+    raise StateError(_core.explanation(mechanism, operation, int(status), **state, result=result))
 
 
 _core.hand_over(explain=explain, pfaffian_values=LoopFunctions._pfaffian_numbers)

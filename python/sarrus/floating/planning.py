@@ -11,31 +11,26 @@ The solution has the least norm, with displacements divided by the mechanism's c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from .. import _core
 from .._arrays import Array, ArrayLike, NDArray, check_callable, check_mapping, checked_number, real_array, real_rows
 from .._core import tolerances
-from .._core.spatial import log_rotation
 from .._showing import Brief
 from ..analysis.independent_coordinates import component_rows, frame_components
-from ..analysis.linear_algebra import applied, solutions, transposed
+from ..analysis.linear_algebra import solutions
 from ..analysis.scaling import six, velocity_scale
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.options import BatchOptions, StateOptions, Unpack
 from ..dynamics.states import of_states
-from ..errors import ModelError, NotRealizableError, SarrusError, ShapeError, StateError
+from ..errors import ModelError, SarrusError, ShapeError, StateError
 from ..mechanism import checked_mechanism
-from ..spatial import Rotation
 from .partition import base_joint, generalized_jacobian, joint_columns, momentum_velocity
-
-MOST_STEPS = 1_000_000  # largest number of steps of a motion; a step takes about a millisecond
-# equations with a larger relative residual have no solution; it is above the errors of rounding and regularisation
-UNREACHED = 1e-6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -145,17 +140,20 @@ def reaction_null_space(
     (1, [1.0, -1.0])
     """
     checked_mechanism(robot, "robot")
-    base = base_joint(robot, "reaction_null_space")
-    columns = joint_columns(robot, base)
-    C = velocity_scale(robot)[columns]
-    rows = [*_loop_rows(robot, q, columns, time), _base_rows(robot, q, components, base)]
-    solution = solutions(np.concatenate([_normal(A * C) for A in rows], axis=-2))
-    N = C[:, None] * solution.basis
-    joints = np.zeros((*N.shape[:-2], N.shape[-1], robot.nv))
-    joints[..., columns] = transposed(N)
-    full = momentum_velocity(robot, real_array("q", q)[..., None, :], joints)
-    projector = N @ transposed(solution.basis) / C
-    return ReactionNullSpace(transposed(full), np.asarray(solution.freedom), projector)
+    base_joint(robot, "reaction_null_space")
+    rows = component_rows(components)
+    if not rows:
+        raise ModelError("components of the base's velocity must be among rx ry rz tx ty tz, such as 'rx ry rz'")
+    rest = momentum_velocity(robot, q, np.zeros(robot.nv))  # checks q
+    q, t = real_array("q", q), None if time is None else real_array("time", time)
+    lead = np.broadcast_shapes(rest.shape[:-1], () if t is None else t.shape)
+    states = _in_rows(np.where(np.isnan(rest[..., :1]), np.nan, q), lead)
+    basis, freedom, projector = _core.reaction_null_spaces(
+        robot, states, rows, None if t is None else _in_rows(t[..., None], lead)[:, 0]
+    )
+    return ReactionNullSpace(
+        basis.reshape(*lead, *basis.shape[1:]), freedom.reshape(lead), projector.reshape(*lead, *projector.shape[1:])
+    )
 
 
 @of_states
@@ -203,47 +201,27 @@ def resolved_rate(
     (0.1, True)
     """
     checked_mechanism(robot, "robot")
-    base = base_joint(robot, "resolved_rate")
+    base_joint(robot, "resolved_rate")
     check_mapping("motions", motions, "frames to velocities", 0)
+    rest = momentum_velocity(robot, q, np.zeros(robot.nv), momentum)  # checks q and momentum
     q = real_array("q", q)
-    columns, length = joint_columns(robot, base), robot._length
-    C = velocity_scale(robot)[columns]
-    rest = momentum_velocity(robot, q, np.zeros(robot.nv), momentum)
-    A = list(_loop_rows(robot, q, columns, time))
-    b = [robot.constraint_velocity(q, time=time)] if A else []
+    zero_rows = _still_rows(still)
+    frames, velocities = [], []
     for key, motion in motions.items():
         frame, rows = frame_components("motions", key)
-        scale = six(1.0, 1.0 / length)[rows]
-        velocity = real_rows(f"motions[{key!r}]", motion, len(rows), q.shape[:-1])
-        drift = robot.velocity(q, rest, frame, expressed_in="world_aligned")[..., rows]
-        J = generalized_jacobian(robot, q, frame, expressed_in="world_aligned")[..., rows, :]
-        A.append(scale[:, None] * J)
-        b.append(scale * (velocity - drift))
-    if zero_rows := _still_rows(still):
-        body = base.parent if base.reversed else base.child
-        A.append(_base_rows(robot, q, still, base))
-        b.append(-robot.velocity(q, rest, body, expressed_in="world_aligned")[..., zero_rows])
-    lead = np.broadcast_shapes(rest.shape[:-1], *(x.shape[:-1] for x in b))
-    x = np.zeros((*lead, len(columns)))
-    if b:
-        sizes = [_size(J * C) for J in A]
-        A = [J * C / size[..., None, None] for J, size in zip(A, sizes, strict=True)]
-        b = [r / size[..., None] for r, size in zip(b, sizes, strict=True)]
-        all_rows = np.concatenate([np.broadcast_to(J, (*lead, *J.shape[-2:])) for J in A], axis=-2)
-        target = np.concatenate([np.broadcast_to(r, (*lead, r.shape[-1])) for r in b], axis=-1)
-        x = applied(solutions(all_rows).inverse, target)
-        missing = np.linalg.norm(applied(all_rows, x) - target, axis=-1)
-        failed = ~(missing <= UNREACHED * np.linalg.norm(target, axis=-1))
-        if not lead and failed:
-            raise StateError(
-                "no joint velocity produces these frame velocities"
-                + f" with zero {still} of the base" * bool(still)
-                + f": the relative residual is {missing / np.linalg.norm(target):.1g}; see dynamic_singularity_map"
-            )
-        x = np.where(failed[..., None], np.nan, x)
-    v = np.zeros((*lead, robot.nv))
-    v[..., columns] = C * x
-    return np.asarray(momentum_velocity(robot, q, v, momentum))
+        frames.append((frame, rows))
+        velocities.append(real_rows(f"motions[{key!r}]", motion, len(rows), q.shape[:-1]))
+    h = None if momentum is None else real_rows("momentum", momentum, 6, finite=False)
+    t = None if time is None else real_array("time", time)
+    more = [*(x.shape[:-1] for x in velocities), () if t is None else t.shape]
+    lead = np.broadcast_shapes(rest.shape[:-1], *more)
+    given = np.concatenate([np.zeros((math.prod(lead), 0)), *(_in_rows(x, lead) for x in velocities)], axis=-1)
+    sound = np.where(np.isnan(_in_rows(rest, lead)[:, :1]), np.nan, _in_rows(q, lead))
+    v = _core.resolved_rates(
+        robot, sound, frames, given, zero_rows, None if h is None else _in_rows(h, lead),
+        None if t is None else _in_rows(t[..., None], lead)[:, 0], not lead,
+    )  # fmt: skip
+    return v.reshape(*lead, robot.nv)
 
 
 def motion(
@@ -288,10 +266,16 @@ def motion(
     base_joint(robot, "motion")
     check_callable("velocity", velocity)
 
-    def moving(t: float, q: Array) -> Array:
-        return np.asarray(momentum_velocity(robot, q, velocity(t, q), momentum))
+    start, h = _checked_start(robot, q, momentum)
+    t = real_array("times", times)
+    if t.ndim != 1:
+        raise ShapeError(f"times must be finite and increasing, (n,); got shape {t.shape}")
 
-    return _integrated(robot, q, moving, times, checked_number("step", step))
+    def of_joints(t: float, q: Array) -> Array:
+        return real_rows("v", velocity(t, q), robot.nv)
+
+    run = _core.free_floating_motion(robot, start, of_joints, t.tolist(), checked_number("step", step), h)
+    return FreeFloatingMotion(**run)
 
 
 def path(
@@ -343,54 +327,15 @@ def path(
     (True, True)
     """
     checked_mechanism(robot, "robot")
-    base = base_joint(robot, "path")
-    start = real_rows("q", q, robot.nq)
+    base_joint(robot, "path")
+    start, h = _checked_start(robot, q, momentum)
     longest, tolerance = checked_number("step", step), checked_number("tolerance", tolerance)
     check_mapping("way_points", way_points, "frames to positions or poses, one for each time", 0)
-    arrivals = np.concatenate([[0.0], real_array("times", times).ravel()])
-    if len(arrivals) < 2 or not np.isfinite(arrivals).all() or not (np.diff(arrivals) > 0.0).all():
-        raise ValueError(f"times must be the times of the waypoints, increasing and after 0; got {times!r}")
-    _check_steps(arrivals, longest)
-    paths = {name: _Path(robot, start, name, points, arrivals) for name, points in way_points.items()}
-    zero_rows = _still_rows(still)
-    body = base.parent if base.reversed else base.child
-    gain = 1.0 / (2.0 * longest)  # halves errors in two steps
-
-    def missed(t: float, why: object) -> NotRealizableError:
-        k = int(np.clip(np.searchsorted(arrivals, t) - 1, 0, len(arrivals) - 2))
-        resting = f" with zero {still} of the base" * bool(still)
-        return NotRealizableError(f"waypoint {k} of {', '.join(paths)} is not reached{resting}: {why}")
-
-    def resolved(t: float, q: Array) -> Array:
-        motions: dict[str | tuple[str, str], ArrayLike] = {}
-        for name, path in paths.items():
-            pose, twist = path.at(t)
-            twist = twist + gain * _difference(robot.pose(q, name), pose)
-            motions[name if path.turns else (name, "tx ty tz")] = twist if path.turns else twist[3:]
-        try:
-            v = resolved_rate(robot, q, motions, still=still, momentum=momentum, time=t)
-        except StateError as error:
-            raise missed(t, error) from None
-        if not np.abs(v * longest).max() < tolerances.longest_step:
-            raise missed(
-                t,
-                f"at {t:.4g} s the joints would move by {np.abs(v * longest).max():.2g} rad or m in one step, which is too far",
-            )
-        return v
-
-    legs = [np.linspace(a, b, 1 + max(1, int(np.ceil((b - a) / longest - 1e-9))))[1:] for a, b in pairwise(arrivals)]
-    run = _integrated(robot, start, resolved, np.concatenate([[0.0], *legs]), longest)
-    home = robot.pose(start, body)
-    for k, arrival in enumerate(arrivals[1:], 1):
-        q_arrival = run.q[np.searchsorted(run.t, arrival)]
-        for name, path in paths.items():
-            off = np.abs(_difference(robot.pose(q_arrival, name), path.poses[k]))[0 if path.turns else 3 :].max()
-            if not off <= tolerance:
-                raise missed(arrival, f"'{name}' is {off:.2g} off")
-        moved = np.abs(_difference(home, robot.pose(q_arrival, body)))[zero_rows].max(initial=0.0)
-        if not moved <= tolerance:
-            raise missed(arrival, f"the base moves by {moved:.2g}")
-    return run
+    arrivals = real_array("times", times).ravel().tolist()
+    ways = [_way_points(name, points, len(arrivals)) for name, points in way_points.items()]
+    return FreeFloatingMotion(
+        **_core.free_floating_path(robot, start, ways, arrivals, _still_rows(still), h, longest, tolerance)
+    )
 
 
 def dynamic_singularity_map(
@@ -483,12 +428,6 @@ def dynamic_singularity_map(
     )
 
 
-def _check_steps(times: Array, step: float) -> None:
-    """Raise ValueError if a motion has too many steps."""
-    if times[-1] - times[0] > MOST_STEPS * step:
-        raise ValueError(f"{times[-1] - times[0]:g} s in steps of {step:g} s are more than {MOST_STEPS} steps")
-
-
 def _still_rows(still: Any) -> list[int]:
     """Return the indices of components rx ry rz tx ty tz of the base that must be zero; none for an empty text."""
     return [] if isinstance(still, str) and not still.strip() else component_rows(still)
@@ -497,28 +436,13 @@ def _still_rows(still: Any) -> list[int]:
 # ---- rows ----------------------------------------------------------------------------------------------------------------------------
 
 
+def _in_rows(x: Array, lead: tuple[int, ...]) -> Array:
+    """Return an array (..., n) of states as rows (k, n), one for each state of a batch."""
+    return np.broadcast_to(x, (*lead, x.shape[-1])).reshape(math.prod(lead), x.shape[-1])
+
+
 def _loop_rows(robot: LoopFunctions, q: ArrayLike, columns: Array, time: ArrayLike | None) -> list[Array]:
     return [robot.constraint_jacobian(q, time=time)[..., columns]] if robot.nc else []
-
-
-def _base_rows(robot: LoopFunctions, q: ArrayLike, components: str, base: Any) -> Array:
-    """Return the components of the base's velocity per joint velocity."""
-    body = base.parent if base.reversed else base.child
-    rows = component_rows(components)
-    if not rows:
-        raise ModelError("components of the base's velocity must be among rx ry rz tx ty tz, such as 'rx ry rz'")
-    J = generalized_jacobian(robot, q, body, expressed_in="world_aligned")
-    return np.asarray(six(1.0, 1.0 / robot._length)[rows][:, None] * J[..., rows, :])
-
-
-def _size(A: Array) -> Array:
-    size = np.linalg.norm(A, axis=(-2, -1))
-    return np.where(size > 0.0, size, 1.0)
-
-
-def _normal(A: Array) -> Array:
-    """Return the rows scaled to unit norm, because rows of a heavy base may be small although they are not rounding errors."""
-    return np.asarray(A / _size(A)[..., None, None])
 
 
 def _singular_values(A: Array) -> Array:
@@ -530,68 +454,28 @@ def _singular_values(A: Array) -> Array:
 # ---- motions -------------------------------------------------------------------------------------------------------------------------
 
 
-class _Path:
-    """Path of a frame from waypoint to waypoint, from rest to rest, with the fraction 10 s^3 - 15 s^4 + 6 s^5."""
-
-    def __init__(self, robot: LoopFunctions, start: Array, name: str, points: ArrayLike, times: Array) -> None:
-        x, count = real_array(f"way_points['{name}']", points), len(times) - 1
-        if x.shape not in ((count, 3), (count, 4, 4)):
-            shapes = f"({count}, 3) or ({count}, 4, 4)"
-            raise ShapeError(f"way_points['{name}'] has shape {x.shape}; expected {shapes}, one for each time")
-        if not np.isfinite(x).all():
-            raise StateError(f"way_points['{name}'] must be finite")
-        self.times, self.turns = times, x.ndim == 3
-        self.poses = np.repeat(robot.pose(start, name)[None], count + 1, axis=0)
-        if self.turns:
-            self.poses[1:] = x
-        else:
-            self.poses[1:, :3, 3] = x
-
-    def at(self, t: float) -> tuple[Array, Array]:
-        """Return pose, and velocity [angular; linear] in the world's axes."""
-        k = int(np.clip(np.searchsorted(self.times, t, "right") - 1, 0, len(self.times) - 2))
-        duration = self.times[k + 1] - self.times[k]
-        s, displacement = min((t - self.times[k]) / duration, 1.0), _difference(self.poses[k], self.poses[k + 1])
-        fraction, rate = s**3 * (10 - 15 * s + 6 * s * s), 30 * s * s * (1 - s) ** 2 / duration
-        pose = self.poses[k].copy()
-        pose[:3, :3] = Rotation.exp(displacement[:3] * fraction).matrix @ pose[:3, :3]
-        pose[:3, 3] += displacement[3:] * fraction
-        return pose, displacement * rate
-
-
-def _difference(first: Array, second: Array) -> Array:
-    """Return rotation vector and displacement (6,) from one pose to another, in the world's axes."""
-    turn = Rotation(second[:3, :3] @ first[:3, :3].T).log()
-    return np.concatenate([turn, second[:3, 3] - first[:3, 3]])
-
-
-def _integrated(
-    robot: LoopFunctions, q: ArrayLike, velocity: Callable[[float, Array], Array], times: ArrayLike, step: float
-) -> FreeFloatingMotion:
-    """Integrate velocity(t, q) to these times, by a commutator-free method of order four in steps of at most `step`."""
-    t, x = real_array("times", times), real_rows("q", q, robot.nq)
-    if t.ndim != 1 or not t.size or not np.isfinite(t).all() or not (np.diff(t) > 0.0).all():
-        raise ValueError(f"times must be finite and increasing; got {times!r}")
-    if x.ndim != 1:
+def _checked_start(robot: LoopFunctions, q: ArrayLike, momentum: ArrayLike | None) -> tuple[Array, Array | None]:
+    """Return the checked initial configuration (nq,) of a motion, and its momentum (6,)."""
+    start = real_rows("q", q, robot.nq)
+    if start.ndim != 1:
         raise ShapeError(
-            f"q has shape {x.shape}; expected one configuration, ({robot.nq},), the initial configuration of the motion"
+            f"q has shape {start.shape}; expected one configuration, ({robot.nq},), the initial configuration of the motion"
         )
-    _check_steps(t, step)
-    path, v, base = [x], [velocity(float(t[0]), x)], base_joint(robot, "this")
-    for t0, t1 in pairwise(t.tolist()):
-        n = max(1, int(np.ceil((t1 - t0) / step - 1e-9)))
-        h = (t1 - t0) / n
-        for now in np.linspace(t0, t1, n, endpoint=False).tolist():
-            k1 = h * velocity(now, x)
-            half = robot.integrate(x, k1 / 2)
-            k2 = h * velocity(now + h / 2, half)
-            k3 = h * velocity(now + h / 2, robot.integrate(x, k2 / 2))
-            k4 = h * velocity(now + h, robot.integrate(half, k3 - k1 / 2))
-            x = robot.integrate(x, (3 * k1 + 2 * k2 + 2 * k3 - k4) / 12)
-            x = robot.integrate(x, (-k1 + 2 * k2 + 2 * k3 + 3 * k4) / 12)
-            if robot.nc:  # the joints are moved to correct the drift of the loop constraints
-                x = robot.project_configuration(x, locked=[base.name], time=now + h)
-        path.append(x)
-        v.append(velocity(t1, x))
-    R = robot.pose(np.array(path), base.parent if base.reversed else base.child)[:, :3, :3]
-    return FreeFloatingMotion(t, np.array(path), np.array(v), log_rotation(R @ R[0].T))
+    momentum_velocity(robot, start, np.zeros(robot.nv), momentum)  # raises the errors of invalid states
+    return start, None if momentum is None else real_array("momentum", momentum)
+
+
+def _way_points(name: str, points: ArrayLike, count: int) -> tuple[str, bool, Array]:
+    """Return a frame's name, True for poses, and the rows (count, 12) of [R p] of its waypoints."""
+    x = real_array(f"way_points['{name}']", points)
+    if x.shape not in ((count, 3), (count, 4, 4)):
+        shapes = f"({count}, 3) or ({count}, 4, 4)"
+        raise ShapeError(f"way_points['{name}'] has shape {x.shape}; expected {shapes}, one for each time")
+    if not np.isfinite(x).all():
+        raise StateError(f"way_points['{name}'] must be finite")
+    poses = np.tile(np.eye(3, 4), (count, 1, 1))
+    if x.ndim == 3:
+        poses[:] = x[:, :3]
+    else:
+        poses[:, :, 3] = x
+    return name, x.ndim == 3, poses.reshape(count, 12)

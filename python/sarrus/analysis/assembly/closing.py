@@ -20,28 +20,20 @@ from ... import _core
 from ..._arrays import Array, ArrayLike, NDArray, check_mapping, checked_number, real_array
 from ..._core import normal_numbers, tolerances
 from ...description.constraints import ConstraintSpec, TargetSpec
-from ...description.joints import LIMIT_MARGIN, TURN, JointType, middle, turns_into
+from ...description.joints import JointType
 from ...description.specs import JointSpec
 from ...dynamics.loop_operations import LoopFunctions
 from ...errors import ModelError, ShapeError, StateError, check_name
 from ...spatial import Transform
 from ..joint_targets import coordinates, quoted
-from ..scaling import ScaledLoops, coordinate_scale, velocity_scale
+from ..scaling import ScaledLoops, velocity_scale
 
 if TYPE_CHECKING:
     from ...dynamics.variants import VariantFunctions
 
-# damping, largest number of steps, and largest residual of an initial guess [rad, mean body sizes]. In this order: for the first attempt of a search,
-# for single attempts from any guess, and for the later attempts of a search
-NEAR: Array = np.array([tolerances.near_damping, tolerances.near_steps, tolerances.near_gap])
-EACH: Array = np.array([1e-2, 30.0, 1e300])
-FAR: Array = np.array([1.0, 100.0, 1e300])
-SMALL = 1e-6  # relative singular values of independent velocities are larger
-ZERO = 1e-12  # singular values that are zero in all configurations are smaller, by rounding
 EPS = float(np.finfo(np.float64).eps)
 TOLERANCE: float = tolerances.closed
 DEGREES = 12.0  # larger angles may be in degrees
-EVERY = slice(None)
 
 Kept = TypeVar("Kept")
 Frames = tuple[tuple[str, bool], ...]  # names, each with True for a pose, False for a point
@@ -59,9 +51,6 @@ class Closing:
         single coordinates of tree joints
     scale : (nv + nc,) scales of velocities and rows; 0 for fixed velocities and for rows that are not holonomic
     moving : (nv,) True for velocities that are not fixed
-    low, high : (nq,) limits of coordinates that are not fixed
-    coordinate_scale : (nq,) the mechanism's length for displacements, 1 for angles and quaternions
-    limited : True if any of these coordinates has a limit
     simple : True if each fixed joint has one coordinate, and `targets` is the only array that a call passes to the core
     """
 
@@ -89,32 +78,12 @@ class Closing:
         joints = [robot.joint(name) for name in robot.joints]
         # rows of the target constraints: of frames, then of joints
         self.rows = [self.robot.constraint(spec.name).rows for spec in to]
-        driven = {name for spec in robot.description.constraints for name in spec.position_joints}
         self.moving = np.concatenate([np.zeros(0, bool), *(np.full(j.nv, j.name not in fixed) for j in joints)])
-        self.low, self.high = np.full(robot.nq, -np.inf), np.full(robot.nq, np.inf)
-        self.whole_turns = np.zeros(
-            robot.nq, bool
-        )  # True for angles that may change by a full revolution without changing the configuration
-        self.coordinate_scale = np.ones(robot.nq)
-        for joint in joints:
-            self.coordinate_scale[joint.q_slice] = coordinate_scale(joint.type, self.loops.length)
-            if joint.name in fixed:
-                continue
-            if joint.limits is not None:
-                self.low[joint.q_slice], self.high[joint.q_slice] = joint.limits
-            if joint.type.whole_turns_return and joint.name not in driven:
-                self.whole_turns[joint.q_slice] = [unit == "rad" for _, unit in joint.type.coordinates]
-        self.turns_end = bool((np.isfinite(self.low) | np.isfinite(self.high))[self.whole_turns].any())
-        self.loop_limits = _loop_limits(robot, self.loop_joints, self.loops.length)
-        self.limited = bool(np.isfinite(self.low).any() or np.isfinite(self.high).any() or self.loop_limits is not None)
         self.scale = self.loops.scale(self.moving)
         self.simple = all(robot.joint(name).type.nq == 1 for name in fixed) and not robot._asks_for_rows
         self.weight, self.fixed_mask, self.units = self.scale[: robot.nv].copy(), 1.0 - self.moving, self.loops.scale()
-        # indices in q and v of fixed joints with one coordinate; -1 for a loop joint, whose coordinate is in `targets` instead
-        self.places, self.v_places = (
-            [-1 if name in self.loop_joints else getattr(robot.joint(name), part).start for name in fixed]
-            for part in ("q_slice", "v_slice")
-        )
+        # indices in v of fixed joints with one velocity; -1 for a loop joint, whose velocity is in the rates of target rows instead
+        self.v_places = [-1 if name in self.loop_joints else robot.joint(name).v_slice.start for name in fixed]
         self.still, self.no_change = np.zeros(robot.nv), np.zeros(self.numbers) if to else None
 
     def for_variants(self, variants: VariantFunctions) -> Closing:
@@ -123,22 +92,6 @@ class Closing:
         closure.robot, closure.loops = robot, self.loops.for_variants(robot)
         closure.scale = closure.loops.scale(self.moving)
         return closure
-
-    def select(self, rows: Any) -> Closing:
-        """Return the closure for some rows of a batch; with variants, each row has its own mechanism."""
-        closure, robot = copy.copy(self), self.robot._of_rows(rows)
-        if robot is not self.robot:
-            closure.robot, closure.loops, closure.scale = robot, copy.copy(self.loops), self.scale[rows]
-            closure.loops.robot = robot
-            closure.loops.column_scale, closure.loops.row_scale = (
-                self.loops.column_scale[rows],
-                self.loops.row_scale[rows],
-            )
-        return closure
-
-    def frame_targets(self, targets: Array | None) -> Array | None:
-        """Return the poses and positions of frames, which are the first entries of `targets` (..., n); None without targets or frames."""
-        return targets[..., : self.numbers - self.joint_numbers] if targets is not None and self.frames else None
 
     def targets(self, frames: Sequence[Array], coordinates: Mapping[str, Array], lead: tuple[int, ...]) -> Array | None:
         """Return the targets (*lead, n) of frames and loop joints in the core's order; None without targets."""
@@ -159,25 +112,6 @@ class Closing:
         loops.time, loops.targets = time, targets
         return loops
 
-    def unwound(self, q: Array, start: Array) -> Array:
-        """Return configurations (..., nq) with angles shifted by full revolutions, as near to the initial configuration as limits allow."""
-        q = q - self.whole_turns * TURN * np.round((q - start) / TURN)
-        return (
-            q + self.whole_turns * turns_into(q, self.low, self.high, LIMIT_MARGIN * self.coordinate_scale)
-            if self.turns_end
-            else q
-        )
-
-    def within(self, q: Array, margin: float = 1.0, time: Any = None) -> NDArray[np.bool_]:
-        """Return True (...) if all moving joints and loop joints are within their limits, up to `margin` times the margin of limits."""
-        allowance = margin * LIMIT_MARGIN * self.coordinate_scale
-        within = np.asarray(((q >= self.low - allowance) & (q <= self.high + allowance)).all(axis=-1))
-        if self.loop_limits is not None:
-            low, high, near, allowance = self.loop_limits
-            x = self.robot._loop_joint_coordinates(q, near, time=time, return_status=True)[0]
-            within &= ((x >= low - margin * allowance) & (x <= high + margin * allowance)).all(axis=-1)
-        return within
-
 
 def _anywhere(nv: int) -> Array:
     """Return a random step (nv,) in scaled velocities."""
@@ -196,24 +130,6 @@ def _by_name(robot: LoopFunctions) -> NDArray[np.intp]:
 def neutral_coordinates(joint: JointType) -> Array:
     """Return the neutral coordinates (nq,) of a joint."""
     return np.array([float(name == "qw") for name, _ in joint.coordinates])
-
-
-def _loop_limits(robot: LoopFunctions, fixed: Sequence[str], length: float) -> tuple[Array, Array, Array, Array] | None:
-    """Return the lower limits, upper limits, middle values and margins of the coordinates of all loop joints; None without limits.
-
-    An angle is shifted by full revolutions to be nearest to its middle value before it is compared with the limits.
-    """
-    joints = robot._closing_joints
-    free = [(np.full(joint.type.nq, -np.inf), np.full(joint.type.nq, np.inf)) for joint in joints]
-    ranges = [
-        none if joint.limits is None or joint.name in fixed else joint.limits
-        for joint, none in zip(joints, free, strict=True)
-    ]
-    if not any(np.isfinite(limits).any() for limits in ranges):
-        return None
-    low, high = (np.concatenate([limits[side] for limits in ranges]) for side in (0, 1))
-    near = np.array([middle(*limits) for limits in zip(low.tolist(), high.tolist(), strict=True)])
-    return low, high, near, LIMIT_MARGIN * np.concatenate([coordinate_scale(joint.type, length) for joint in joints])
 
 
 def prepared(robot: LoopFunctions, key: Hashable, make: Callable[[], Kept]) -> Kept:
@@ -368,46 +284,6 @@ def checked_target(robot: LoopFunctions, frame: str, value: ArrayLike | Transfor
     if not np.isfinite(target).all():
         raise StateError(f"the target of frame '{frame}' must be finite; got {target.tolist()}")
     return target if target.ndim == 1 else Transform.from_matrix(target).matrix
-
-
-def from_each(
-    closure: Closing, start: Array, targets: Array | None, time: Any, tolerance: float, threads: int, nearby: bool = False,
-    first: Array = NEAR,
-) -> tuple[Array, NDArray[np.int8]]:  # fmt: skip
-    """Return closed configurations (n, nq) from initial guesses (n, nq), and a status (n,): 1 for an invalid guess, 2 if loops stay open.
-
-    Each guess is iterated with the parameters `first`, and then with FAR if the loops are still open. With `nearby`, the second attempt is omitted,
-    and results that violate joint limits have status 2.
-    """
-
-    def steps(rows: Any, settings: Array) -> Any:
-        loops = closure.at(
-            *(x if x is None or np.ndim(x) == base else x[rows] for x, base in ((time, 0), (targets, 1)))
-        )
-        selected = closure if rows is EVERY else closure.select(rows)
-        return selected.robot._close(
-            start[rows], selected.scale, settings, **loops.data(start[rows]), threads=threads, return_status=True
-        )
-
-    solution, status = steps(EVERY, first)
-    again = np.flatnonzero((status == 0) & ~(solution[:, -1] <= min(tolerance, tolerances.closed)))
-    if nearby:
-        status[again] = 2
-    elif again.size:
-        solution[again] = steps(again, FAR)[0]
-    status[(status == 0) & ~(solution[:, -1] <= tolerance)] = 2
-    q = closure.unwound(solution[:, :-1], start)
-    if nearby:
-        status[(status == 0) & ~closure.within(q, time=time)] = 2
-    q[status != 0] = np.nan
-    return q, status
-
-
-def nearly_singular(J: Array) -> NDArray[np.bool_]:
-    """Return True (k,) for scaled Jacobians (k, rows, nv) that are singular within rounding: iterations stop within 1e-8 of a double root."""
-    s = np.linalg.svd(J, compute_uv=False)
-    relative = s / np.maximum(s.max(axis=-1, initial=0.0, keepdims=True), 1e-300)
-    return np.asarray(((relative > ZERO) & (relative < SMALL)).any(axis=-1))
 
 
 def checked_tolerance(value: float) -> float:

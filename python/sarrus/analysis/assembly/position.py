@@ -29,23 +29,16 @@ from ...errors import (
 from ...spatial import Transform
 from ..joint_targets import JointCoordinates, coordinates, paths
 from .closing import (
-    EACH,
     TOLERANCE,
     Request,
     check_frames,
     checked_steps,
     checked_target,
     checked_tolerance,
-    closing,
-    from_each,
-    nearly_singular,
     of_one_state,
     positions,
 )
 from .rates import Rates, completed
-
-# number of draws that reject singular positions; later draws accept them, because some mechanisms have hardly any regular positions
-REGULAR = 10
 
 Targets = Mapping[str, ArrayLike | Transform]
 
@@ -551,21 +544,7 @@ def random(
         rng = np.random.default_rng(None if rng is None else checked_count("rng", rng, 0))
     if not checked_truth("closed", closed) or not robot.constraints:
         return robot._drawn(rng, size)
-    closure = closing(robot, (), ())
-    drawn = robot._drawn(rng, size, closure.loops.length)
-    q = drawn.reshape(-1, robot.nq)
-    missing = np.arange(len(q))
-    for attempt in range(100):
-        candidates, status = from_each(closure, q[missing], None, None, TOLERANCE, 1, first=EACH)
-        good = (status == 0) & closure.within(candidates)
-        if attempt < REGULAR:
-            good[good] = ~nearly_singular(closure.loops.jacobian(candidates[good])[:, closure.loops.holonomic])
-        q[missing[good]] = candidates[good]
-        missing = missing[~good]
-        if not missing.size:
-            return q.reshape(drawn.shape)
-        q[missing] = robot._drawn(rng, missing.size, closure.loops.length)
-    raise AssemblyError(
-        f"found only {len(q) - missing.size} of {len(q)} closed configurations within the joint limits, from 100 random initial guesses each; "
-        "check that assemble() finds a configuration, or widen the limits"
-    )
+    drawn = robot._drawn(rng, size, robot._length)
+    rows = drawn.reshape(-1, robot.nq)
+    closed_rows = positions(robot).closed_configurations(rows, lambda n: robot._drawn(rng, n, robot._length))
+    return closed_rows.reshape(drawn.shape)

@@ -18,7 +18,7 @@ from ..._core import Status
 from ..._showing import Brief
 from ...description.constraints import DistanceSpec
 from ...dynamics.derivatives import check_robot
-from ...dynamics.loop_operations import LoopFunctions, raise_off_loops
+from ...dynamics.loop_operations import LoopFunctions, raise_explained
 from ...errors import ModelError, StateError
 from .closing import closing
 
@@ -126,7 +126,7 @@ def assembled_positions(
     state = {"q": q, "v": velocity, "tau": np.zeros(robot.nv), **at_time}
     open_ = robot.forward_dynamics(**cast(Any, state), return_status=True)[1] == Status.OFF_LOOPS
     if q.ndim == 1 and open_:
-        raise_off_loops(robot, "assembled_positions", state)
+        raise_explained(robot, "assembled_positions", Status.OFF_LOOPS, state)
     displacements = _Moves(robot, q, names, at_time)
     freedom = np.where(open_, np.nan, displacements.freedom())
     if q.ndim == 1 and freedom != 0.0:

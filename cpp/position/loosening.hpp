@@ -1,0 +1,35 @@
+// Removal of redundant constraint rows: loop joints are replaced by joints with more degrees of freedom.
+//
+// Small inaccuracies of a model, such as an angle of 1.57 instead of pi/2 or an offset of 3e-8 m, make redundant rows inconsistent, and the
+// mechanism locks. A loop joint with fewer rows tolerates these inaccuracies. The number r of required rows is the number of singular values of
+// R J C (mobility/scaled_loops.hpp) above a tolerance. The replacement is the joint type with the fewest rows; among several, the one with the
+// largest r-th singular value.
+#pragma once
+
+#include "../mobility/mobility.hpp"
+#include "../model/description.hpp"
+#include "closure.hpp"
+
+namespace sarrus {
+
+/// `tolerance`: largest singular value that counts as zero, and largest residual of a closed loop [rad, mean sizes of the bodies]; `joints`: the
+/// loop joints that may be replaced, by name; none: all.
+struct LooseningOptions {
+  double tolerance = 3e-3;
+  std::optional<Names> joints;
+};
+
+/// The described joints (none: omitted), with hints that keep the spanning tree, and a sentence about each change. No sentences: no row is
+/// redundant.
+struct Loosened {
+  std::vector<std::optional<model::Joint>> joints;
+  Names warnings;
+};
+
+/// Replace loop joints of a mechanism such that no row is redundant at q (nq), a configuration that closes the loops within the tolerance; none:
+/// the home if it does, else an assembled one. `joints` are those of the description. AssemblyError: the loops are open. NameNotFoundError: a
+/// name is not that of a loop joint. ModelError: no joint can be replaced, or q is a singular position.
+Loosened without_redundant_constraints(const PositionModel& model, const std::vector<model::Joint>& joints,
+                                       const std::optional<Vector>& q = {}, const LooseningOptions& options = {});
+
+}  // namespace sarrus
