@@ -96,7 +96,7 @@ struct ContactRows {
   double *J, *w, *friction, *slip, *expands, *rebound;  // expands, rebound: Poisson's e, Newton's e u_n
   MomentFriction* moment;
   bool slips = false;
-  int moments = 0, size = 0;  // size: number of rows, number of contacts, and number of moments
+  int moments = 0, size = 0;  // size: number of rows of all contacts and moments
 
   /// Add the rows of rotational friction of a contact. `turning`: three candidate rows, the first about the normal; u: velocities along them.
   void add_moments(const ContactPair& pair, int contact, int nv, const double* turning, const double* free, const double* u,

@@ -48,7 +48,7 @@ Matrix motor_rows(const StateFunctions& functions, const double* q, const std::v
     } else {
       if (!joint.laws.empty() && !visit_every(joint.kind, joint.nv, [](auto type) { return type.constant_subspace; }))
         throw ModelError("joint '" + joint.name +
-                         "' follows time functions, which determine the motion of its motor; expected a motor in another joint");
+                         "' follows time functions, so it cannot have a motor; name the motor of another joint");
       if (loop_jacobian.size() == 0) {
         loop_jacobian.resize(tree.loop_nv, tree.nv);
         functions.evaluate(Operation::loop_joint_jacobian, {q}, loop_jacobian.data());

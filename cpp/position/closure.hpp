@@ -148,7 +148,7 @@ class Closure {
   Vector loop_low_, loop_high_, loop_near_, loop_margin_;  // of the coordinates of all loop joints; empty: no limits
 };
 
-/// Closures of a model, which are prepared at the first request with the same frames and fixed joints and kept; any number of threads may call.
+/// Cache of the closures of a model, one for each set of frames and fixed joints, prepared at its first request. Several threads may use it at once.
 class Closures {
  public:
   explicit Closures(const PositionModel& m) : model(m) {}

@@ -148,8 +148,8 @@ class Loosening {
           !why.empty() && std::find(allowed_.begin(), allowed_.end(), joint.name) != allowed_.end())
         unchanged.push_back("'" + joint.name + "' stays as it is (" + why + ")");
     if (result.warnings.empty()) {
-      Names parts = {"no joint of " + name + " can be replaced by a joint with fewer constraint rows, though " + std::to_string(rows - needed) + " of " +
-                     std::to_string(rows) + " rows are redundant within " + within};
+      Names parts = {"no joint of " + name + " can be replaced by a joint with fewer constraint rows, though " +
+                     std::to_string(rows - needed) + " of " + std::to_string(rows) + " rows are redundant within " + within};
       parts.insert(parts.end(), unchanged.begin(), unchanged.end());
       parts.push_back(unchanged.empty() ? "these rows do not belong to loop joints" : "tree= and loop= select the loop joints");
       throw ModelError(joined(parts, "; "));
@@ -162,22 +162,21 @@ class Loosening {
     const auto [open, row] = omitted_rows(loose, closed);
     if (open > std::max(10.0 * tolerance_, curved * away * away))
       throw ModelError(name + " is in a singular position at q: in nearby positions '" + row + "' is violated by " +
-                       two_digits(open) + " (relative to the mechanism's length) if the rows that are redundant at q (within " + within +
-                       ") are removed; expected a regular position q");
-    Names parts = {needed == 0
-                       ? "all singular values are treated as zero"
-                       : "the smallest nonzero singular value is " + two_digits(s(needed - 1)) +
-                             (needed < s.size() ? ", and " + two_digits(s(needed)) + " is treated as zero"
-                                                : ", and no singular value is treated as zero")};
+                       two_digits(open) + " (relative to the mechanism's length) if the rows that are redundant at q (within " +
+                       within + ") are removed; expected a regular position q");
+    Names parts = {needed == 0 ? "all singular values are treated as zero"
+                               : "the smallest nonzero singular value is " + two_digits(s(needed - 1)) +
+                                     (needed < s.size() ? ", and " + two_digits(s(needed)) + " is treated as zero"
+                                                        : ", and no singular value is treated as zero")};
     if (const int left = loose.mechanism->tree().loops.rows - needed; left > 0) {
       parts.push_back(std::to_string(left) + " redundant rows are left");
       parts.insert(parts.end(), unchanged.begin(), unchanged.end());
     }
     const double after = constraint_rank(functions(loose), closed.data(), {}, 0.0, model_.rows).closing_error;
     result.warnings.push_back("loosened within " + within + ": " + joined(parts, "; "));
-    result.warnings.push_back("loosened: relative to the mechanism's length, the loop error was " + two_digits(rank.closing_error, "%.1g") +
-                              " and is now " + two_digits(after, "%.1g") + "; in nearby configurations '" + row +
-                              "' is violated by " + two_digits(open, "%.1g"));
+    result.warnings.push_back("loosened: relative to the mechanism's length, the loop error was " +
+                              two_digits(rank.closing_error, "%.1g") + " and is now " + two_digits(after, "%.1g") +
+                              "; in nearby configurations '" + row + "' is violated by " + two_digits(open, "%.1g"));
     result.joints.resize(original_.joints.size());
     for (std::size_t k = 0; k < loose.joints.size(); ++k) result.joints[loose.origin[k]] = loose.joints[k];
     return result;

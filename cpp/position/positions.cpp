@@ -67,7 +67,6 @@ std::pair<AssembledStates, std::string> Positions::solve(const Request& request)
   const Tree& tree = model_.mechanism.tree();
   AssembledStates result{RowMajor::Constant(count, tree.nq, std::numeric_limits<double>::quiet_NaN()),
                          std::vector<signed char>(count, no_answer)};
-  std::string reason;
   const auto take_nearest = [&](const std::vector<int>& rows) {
     if (rows.empty()) return;
     const Found found = nearest(request.of(rows));
@@ -78,29 +77,79 @@ std::pair<AssembledStates, std::string> Positions::solve(const Request& request)
   const bool has_goal = !request.goal.joints.empty() || !request.goal.frames.empty();
   if (request.branch == BranchChoice::any || !has_goal || (request.goal.frames.empty() && tree.loops.rows == 0)) {
     take_nearest(where(Flags::Constant(count, true)));
-    return {result, reason};
+    return {result, {}};
   }
+  const Flags solved = quick_solutions(request, result.q);
+  for (const int i : where(solved)) result.status[i] = fine;
+  if (solved.all()) return {result, {}};
+  const std::vector<int> rows = where(!solved);
+  const OnBranch rest = from_closed_starts(request.of(rows));
+  set_rows(result.q, rows, rest.q);
+  for (std::size_t k = 0; k < rows.size(); ++k) result.status[rows[k]] = rest.status[k];
+  std::vector<int> undecided;
+  for (const int k : where(rest.free)) undecided.push_back(rows[k]);
+  take_nearest(undecided);
+  return {result, rest.reason};
+}
+
+/// Solve states from starts that nearly close the loops in one call of the kernels; the others are false, and their q does not change.
+Flags Positions::quick_solutions(const Request& request, RowMajor& q) const {
+  const Mechanism& mechanism = model_.mechanism;
+  const Tree& tree = mechanism.tree();
+  const States& states = request.states;
+  Flags solved = Flags::Constant(states.count, false);
+  if (!states.is_batch || !request.near.q || request.near.q->rows() != states.count || !request.near.joints.empty() ||
+      request.tolerance != tolerances::closed || tree.loops.pfaffian_values > 0 ||
+      prescribed_motions(request.goal.joints) > std::max(tree.nv - tree.loops.rows, 0))
+    return solved;
+  const auto closing = closure(request.goal.frames, request.goal.joints);
+  const RowMajor& start = *request.near.q;
+  RowMajor input = RowMajor::Zero(states.count, 1 + tree.nq + closing->numbers),
+           coordinates = RowMajor::Zero(states.count, tree.nq);
+  set_coordinates(mechanism, request.goal.joints, request.goal.coordinates, coordinates);
+  for (int i = 0; i < states.count; ++i) input(i, 0) = time_of(request.time, i);
+  input.middleCols(1, tree.nq) = coordinates, input.rightCols(closing->numbers) = request.input(*closing).targets;
+  const RowMajor steps = Eigen::RowVector3d(PathOptions().max_step, PathOptions().min_step, request.tolerance);
+  const RowMajor fixed = row(closing->fixed_mask), scales = closing->scales(states, {}, true);
+  const RowMajor answer = closing->evaluate(Operation::move_along_branch, states, {&start, &fixed, &scales, &steps, &input},
+                                            tree.nq + branch_outcome::numbers);
+  const auto outcome = answer.col(tree.nq).array();
+  RowMajor found = answer.leftCols(tree.nq);
+  const RowMajor unwound = closing->unwound(found, start);
+  for (const int i : where(outcome >= branch_outcome::followed)) found.row(i) = unwound.row(i);
+  const Flags within = closing->limited ? closing->within(states, found, 0.0, request.time) : Flags::Constant(states.count, true);
+  for (int i = 0; i < states.count; ++i) {
+    solved(i) = answer.row(i).allFinite() && outcome(i) >= branch_outcome::free && answer(i, tree.nq + 2) >= 1.0 &&
+                answer(i, tree.nq + 3) == 0.0 && within(i) && sound_quaternions(mechanism, false, start.row(i).data());
+    if (solved(i)) q.row(i) = found.row(i);
+  }
+  return solved;
+}
+
+/// Solve states on the branches of their closed starts; a state without a branch is free.
+Positions::OnBranch Positions::from_closed_starts(const Request& request) const {
+  const int count = request.states.count;
+  const RowMajor nothing = RowMajor::Constant(count, model_.mechanism.tree().nq, std::numeric_limits<double>::quiet_NaN());
   const Found start = closed_start(request);
-  Flags free = !start.closed;
+  OnBranch result{nothing, std::vector<signed char>(count, no_answer), !start.closed, {}};
   RowMajor guess = start_near(model_, request.states, request.near.q, request.time);
   set_coordinates(model_.mechanism, request.near.joints, request.near.coordinates, guess);
-  if (const std::vector<int> begun = where(start.closed); !begun.empty()) {
-    const Request tracked = request.of(begun);
-    const RowMajor starts = rows_of(start.q, begun), guesses = rows_of(guess, begun);
-    for (const auto& [leading, group] : by_leading_joints(tracked, starts)) {
-      const OnBranch found = on_branch(tracked.of(group), leading, rows_of(guesses, group), rows_of(starts, group));
-      for (std::size_t k = 0; k < group.size(); ++k) {
-        const int i = begun[group[k]];
-        free(i) = found.free(k);
-        if (free(i)) continue;
-        result.status[i] = found.status[k];
-        if (found.status[k] != no_answer) result.q.row(i) = found.q.row(k);
-      }
-      reason = found.reason;
+  const std::vector<int> begun = where(start.closed);
+  if (begun.empty()) return result;
+  const Request tracked = request.of(begun);
+  const RowMajor starts = rows_of(start.q, begun), guesses = rows_of(guess, begun);
+  for (const auto& [leading, group] : by_leading_joints(tracked, starts)) {
+    const OnBranch found = on_branch(tracked.of(group), leading, rows_of(guesses, group), rows_of(starts, group));
+    for (std::size_t k = 0; k < group.size(); ++k) {
+      const int i = begun[group[k]];
+      result.free(i) = found.free(k);
+      if (found.free(k)) continue;
+      result.status[i] = found.status[k];
+      if (found.status[k] != no_answer) result.q.row(i) = found.q.row(k);
     }
+    result.reason = found.reason;
   }
-  take_nearest(where(free));
-  return {result, reason};
+  return result;
 }
 
 Assembled Positions::inverse_kinematics(const FrameNumbersByName& frames, const AssemblyStart& near,

@@ -218,6 +218,8 @@ class Positions {
                          const RowMajor& start) const;
   Flags meets_dependent(Continuation& result, const Request& request) const;
   Found closed_start(const Request& request) const;
+  Flags quick_solutions(const Request& request, RowMajor& q) const;
+  OnBranch from_closed_starts(const Request& request) const;
   OnBranch on_branch(const Request& request, const std::vector<int>& leading, const RowMajor& near, const RowMajor& start) const;
   std::pair<std::string, Vector> branch_end(const Closure& closure, const std::vector<int>& joints, const Vector& inputs,
                                             int count, const PathOptions& options, const Vector& start, const RowMajor* path,

@@ -63,7 +63,7 @@ inline double constant(const std::string& label, const Argument& value, Sign sig
   return number(label, value, sign).numbers[0];
 }
 
-/// Return a function of time, or the constant one of a number.
+/// Return the argument as a function of time; a number is a constant function.
 inline Law to_law(const std::string& label, const Argument& value) {
   if (const Law* law = value.get<Law>()) return *law;
   if (const Numbers* x = value.get<Numbers>(); x && x->shape.empty() && std::isfinite(x->numbers[0]))

@@ -86,7 +86,7 @@ template <class L> class StiffPart {
     return to;
   }
   double unit(int c) const { return c < nv_ ? s_.unit(s_.plan.velocity_unit, c) : s_.unit(s_.plan.z_unit, c - nv_); }
-  /// Set lane l to a unit change of velocity or internal state c; a change of velocity comes with its displacement.
+  /// Set entry c of lane l's direction to `by`: velocities, then internal states. For a velocity, also set its displacement.
   void move(int c, int l, double by) {
     lane(along_[nv_ + c], l) = by;
     if (c < nv_) lane(along_[c], l) = length_ * by;

@@ -320,7 +320,10 @@ class Part(NamedTuple):
 
 
 def parts_of(joint: Any, n: int, name: str) -> list[Part]:
-    """Return each :class:`Part` of a joint of Pinocchio with n coordinates; raise ModelError if sarrus has no counterpart of the joint."""
+    """Split a joint of Pinocchio, whose number of coordinates is n, into elementary joints, a :class:`Part` each.
+
+    Raises ModelError if sarrus has no such joint.
+    """
     kind = joint.shortname()
     model = joint.extract() if hasattr(joint, "extract") else joint
     if kind == "JointModelComposite":

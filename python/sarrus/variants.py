@@ -18,7 +18,7 @@ from ._arrays import (
 )
 from .analysis.actuation import efforts
 from .analysis.assembly.closing import TOLERANCE, check_frames, checked_steps, checked_tolerance, positions
-from .analysis.assembly.position import States, Targets, solved_many
+from .analysis.assembly.position import MOST_THREADS, States, Targets, solved_many
 from .analysis.joint_targets import JointCoordinates, paths
 from .analysis.mobility.map import mobility_map
 from .analysis.scaling import units_of_motion
@@ -134,7 +134,7 @@ class Variants(VariantFunctions):
         ((3, 61, 3), [True, True, False])
         """
         steps = checked_steps(max_step, min_step)
-        tolerance, threads = checked_tolerance(tolerance), checked_count("threads", threads)
+        tolerance, threads = checked_tolerance(tolerance), min(checked_count("threads", threads), MOST_THREADS)
         return_status = checked_truth("return_status", return_status)
         inputs, times = paths(self.base, joints, time, {})
         states = States(self, near, None, None, {})

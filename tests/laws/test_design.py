@@ -278,13 +278,13 @@ REFUSED = {
     ),
     "too few points": (
         lambda r: design(r, CRANK, LENGTHS, [FramePath("tracer", np.zeros((7, 3)))]),
-        r"points of a FramePath must be one for each of 8 inputs, \(8, 3\); got shape \(7, 3\)",
+        r"points of a FramePath must have a value for each of 8 inputs, shape \(8, 3\); got shape \(7, 3\)",
     ),
     "a point for all": (lambda r: design(r, CRANK, LENGTHS, [FramePath("tracer", np.zeros(3))]), r"got shape \(3,\)"),
     "one value for all": (lambda r: design(r, CRANK, LENGTHS, [JointAngle("pivot", [0.0])]), r"values .* \(1,\)"),
     "rates of too few": (
         lambda r: design(r, CRANK, LENGTHS, [MotorEfforts({"motor": [1.0]}, {"motor": np.zeros(8)})]),
-        "rates of 'motor' must be",
+        "rates of 'motor' must have a value",
     ),
     "no such frame": (
         lambda r: design(r, CRANK, LENGTHS, [FramePath("tracr", np.zeros((8, 3)))]),

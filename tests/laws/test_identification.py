@@ -539,7 +539,7 @@ REFUSED = {
         TypeError,
         "joints of 'damping' must be names",
     ),
-    "no q": (lambda: Samples({"motor": [0.0]}, None, [[0.0]]), sarrus.ShapeError, "q needs one row a sample"),
+    "no q": (lambda: Samples({"motor": [0.0]}, None, [[0.0]]), sarrus.ShapeError, "q needs one row for one sample"),
     "rows of none": (lambda: four_bar_samples()[1].rows([[1, 2], [3]]), IndexError, "selection must be a slice"),
     "no ranges": (
         lambda: exciting_motion(sarrus.mechanisms.four_bar(), {}, 1.0),

@@ -309,7 +309,7 @@ def joint_velocity(robot: LoopFunctions, q: Array, name: str) -> Array:
         return np.eye(robot.nv)[joint.v_slice]
     if not joint.type.constant_subspace and any(j.laws for j in robot.description.joints if j.name == name):
         raise ModelError(
-            f"joint '{name}' follows time functions, which determine the motion of its motor; expected a motor in another joint"
+            f"joint '{name}' follows time functions, so it cannot have a motor; name the motor of another joint"
         )
     rows = slice(joint._all_v.start - robot.nv, joint._all_v.stop - robot.nv)
     return np.asarray(robot._loop_joint_jacobian(q)[..., rows, :])

@@ -197,7 +197,8 @@ class JointType:
         return hash(self._content())
 
     def __repr__(self) -> str:
-        return repr(vars(self)["_core"])
+        text = repr(vars(self)["_core"])
+        return self.kind + text[text.index("(") :]  # a subclass may have another name than the core's type
 
     def _with(self, numbers: dict[str, Any]) -> Self:
         """Return the joint type with other numerical parameters."""

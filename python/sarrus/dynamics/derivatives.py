@@ -237,7 +237,7 @@ def forward_dynamics(
 
     References
     ----------
-    Carpentier and Mansard 2018, eq. 6; with loops, the rate of van der Merwe 1995, eqs 5.22-5.33.
+    Without loops: Carpentier and Mansard 2018, eq. 6. With loops: derivatives of van der Merwe 1995, eqs 5.22-5.33.
 
     Examples
     --------

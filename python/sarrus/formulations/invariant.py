@@ -173,7 +173,7 @@ def poe_factors(
     for name in robot.loop_joints:
         if np.any(np.asarray(robot.joint(name).type.armature) > 0.0):
             raise ModelError(
-                f"loop joint '{name}' has armature, which the factors of a tree do not contain; expected none"
+                f"loop joint '{name}' has armature; this formulation factorises the tree's mass matrix and supports armature in tree joints only"
             )
     q = real_array("q", q)
     motion = robot.kinematics(q, np.zeros(robot.nv) if v is None else v)

@@ -93,7 +93,7 @@ class Recorder:
         """
         numbers = self._flat(x)
         if len(numbers) != 1:
-            raise ShapeError(f"x must be one number; got {len(numbers)}")
+            raise ShapeError(f"x must be one number; got {len(numbers)} numbers")
         self._recording.assume(numbers[0], checked_number("least", least))
 
     @cached_property

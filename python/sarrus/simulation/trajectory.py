@@ -137,7 +137,7 @@ class Trajectory:
         closing = sum(joint.type.nq for joint in mechanism._closing_joints)
 
         def rows(name: str, values: Any, wide: int | str) -> Any:
-            if values is None or (name in ("efforts", "friction") and callable(values)):
+            if (values is None and name not in "qv") or (name in ("efforts", "friction") and callable(values)):
                 return values
             x = _kept(real_array(name, values))
             if x.ndim != 2 or len(x) != n or wide not in (x.shape[1], "m"):

@@ -215,7 +215,7 @@ def test_a_motion_too_fast_for_its_steps_names_the_joint():
     robot = sarrus.mechanisms.double_pendulum()
     with pytest.raises(
         sarrus.IntegrationError,
-        match=r"diverges .* joint 'shoulder' moves by 4 a step .* method='dopri5', or a smaller dt",
+        match=r"diverges .* joint 'shoulder' moves by 4 per step .* method='dopri5', or a smaller dt",
     ):
         sarrus.simulate(robot, [0.3, 0.5], [200.0, -200.0], 3.0, method="rk4", dt=0.02)
 

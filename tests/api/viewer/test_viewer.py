@@ -600,7 +600,7 @@ def test_meshes_are_found_where_the_field_looks(tmp_path, monkeypatch):
             "package://robot/b.stl",
             "no folder 'robot' with this file above .*urdf: .*load.*package_dirs.*ROS_PACKAGE_PATH",
         ),
-        ("https://robot.org/b.stl", "https:// is not read"),
+        ("https://robot.org/b.stl", "https:// is not supported"),
     ):
         with pytest.raises(shapes.MeshError, match=match):
             found(name)

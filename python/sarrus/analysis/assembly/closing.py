@@ -134,6 +134,8 @@ def neutral_coordinates(joint: JointType) -> Array:
 
 def prepared(robot: LoopFunctions, key: Hashable, make: Callable[[], Kept]) -> Kept:
     """Return the cached result of `make` for a mechanism and a key."""
+    if "_prepared" not in vars(robot):
+        _ = robot.nq  # raises the error of a mechanism that was not initialised
     kept = robot._prepared.get(key)
     if kept is None:
         if len(robot._prepared) > 100:

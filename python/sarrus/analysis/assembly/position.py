@@ -40,6 +40,8 @@ from .closing import (
 )
 from .rates import Rates, completed
 
+MOST_THREADS = 2**16  # more than any machine has
+
 Targets = Mapping[str, ArrayLike | Transform]
 
 
@@ -177,7 +179,10 @@ def solved_many(
 ) -> Any:  # fmt: skip
     """Return the core's solutions (..., nq) for many states, or for variants, whose axis is the first one."""
     check_choice("branch", branch, Branching)
-    threads, return_status = checked_count("threads", threads), checked_truth("return_status", return_status)
+    threads, return_status = (
+        min(checked_count("threads", threads), MOST_THREADS),
+        checked_truth("return_status", return_status),
+    )
     if starts is not None and robot._count:
         raise ValueError("starts: variants are solved from their own initial guesses only; omit it")
     starts = None if starts is None else checked_count("starts", starts, 0, most=10**6)
