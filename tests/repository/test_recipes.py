@@ -122,7 +122,7 @@ def test_no_file_but_its_own_knows_a_force_element():
     }
     allowed |= {
         "RigidContact": {"step_rows.hpp", "contact_step.hpp", "simulation.cpp"},
-        "CollisionContacts": {"step_rows.hpp", "contact_step.hpp", "simulation.cpp"},
+        "CollisionContacts": {"step_rows.hpp", "contact_step.hpp", "simulation.cpp", "contact_history.hpp"},
         "EndStop": {"step_rows.hpp", "contact_step.hpp"},
         "EffortTable": efforts,
         "ZeroOrderHold": efforts,
