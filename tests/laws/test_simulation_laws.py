@@ -1042,4 +1042,6 @@ def test_a_run_that_ends_off_the_loops_says_so(closing):
     assert np.abs(robot.constraint_residual(many.q[:, -1])).max() > 1e-2 or not open_
     messages = [str(w.message) for w in said if issubclass(w.category, sarrus.DriftWarning)]
     assert len(messages) == 2 * open_
-    assert not open_ or ("the run ends with open loops" in messages[0] and "3 of 3 runs end with open loops" in messages[1])
+    assert not open_ or (
+        "the run ends with open loops" in messages[0] and "3 of 3 runs end with open loops" in messages[1]
+    )
