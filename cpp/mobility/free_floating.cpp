@@ -96,33 +96,33 @@ class FloatingBase::Equations {
                   .transpose()),
         A(0, units.size()),
         b(0),
-        of_(of),
+        base_(of),
         q_(q),
         rest_(of.with_momentum(q, Vector::Zero(of.functions_.tree().nv), momentum)) {}
 
   void add_loops(const std::optional<double>& time) {
-    const Tree& tree = of_.functions_.tree();
+    const Tree& tree = base_.functions_.tree();
     if (tree.loops.rows == 0) return;
     std::vector<double> values(tree.loops.pfaffian_values);
-    if (!values.empty()) of_.rows_(q_, values.data());
+    if (!values.empty()) base_.rows_(q_, values.data());
     const double* now = time ? &*time : nullptr;
     RowMajor J(tree.loops.rows, tree.nv);
     Vector c(tree.loops.rows);
-    of_.functions_.evaluate(Operation::constraint_jacobian, {q_, now, values.data()}, J.data());
-    of_.functions_.evaluate(Operation::constraint_velocity, {q_, now, values.data()}, c.data());
-    add(of_.joint_columns(J), c);
+    base_.functions_.evaluate(Operation::constraint_jacobian, {q_, now, values.data()}, J.data());
+    base_.functions_.evaluate(Operation::constraint_velocity, {q_, now, values.data()}, c.data());
+    add(base_.joint_columns(J), c);
   }
   void add_frame(const Frame& at, const std::vector<int>& components, const Vector& velocity) {
     RowMajor all(6, units.size());
     double drift[6];
-    of_.functions_.evaluate(Operation::generalized_jacobian, {q_}, all.data(), at);
-    of_.functions_.evaluate(Operation::velocity, {q_, rest_.data()}, drift, at);
+    base_.functions_.evaluate(Operation::generalized_jacobian, {q_}, all.data(), at);
+    base_.functions_.evaluate(Operation::velocity, {q_, rest_.data()}, drift, at);
     const auto count = static_cast<Eigen::Index>(components.size());
     Matrix J(count, units.size());
     Vector target(count);
     for (Eigen::Index r = 0; r < count; ++r) {
       const int k = components[static_cast<std::size_t>(r)];
-      const double scale = k < 3 ? 1.0 : 1.0 / of_.functions_.tree().length;
+      const double scale = k < 3 ? 1.0 : 1.0 / base_.functions_.tree().length;
       J.row(r) = scale * all.row(k), target(r) = scale * (velocity(r) - drift[k]);
     }
     add(J, target);
@@ -131,8 +131,8 @@ class FloatingBase::Equations {
   Vector velocity(const Vector& x, const std::optional<Vector>& momentum) const {
     const Vector joints = units.cwiseProduct(x);
     Vector v = Vector::Zero(x.size() + 6);
-    v.head(of_.base_) = joints.head(of_.base_), v.tail(x.size() - of_.base_) = joints.tail(x.size() - of_.base_);
-    return of_.with_momentum(q_, v, momentum);
+    v.head(base_.base_) = joints.head(base_.base_), v.tail(x.size() - base_.base_) = joints.tail(x.size() - base_.base_);
+    return base_.with_momentum(q_, v, momentum);
   }
 
   const Vector units;
@@ -147,7 +147,7 @@ class FloatingBase::Equations {
     A.bottomRows(J.rows()) = J / size, b.tail(J.rows()) = target / size;
   }
 
-  const FloatingBase& of_;
+  const FloatingBase& base_;
   const double* q_;
   Vector rest_;
 };
@@ -299,8 +299,8 @@ FreeFloatingMotion FloatingBase::path(const Vector& q, const std::vector<WayPoin
       throw missed(t, error.what());
     }
     if (const double most = (v * step).cwiseAbs().maxCoeff(); !(most < tolerances::longest_step))
-      throw missed(t,
-                   "at " + rounded("%.4g", t) + " s the joints would move by " + rounded("%.2g", most) + " rad or m in one step, which is too far");
+      throw missed(t, "at " + rounded("%.4g", t) + " s the joints would move by " + rounded("%.2g", most) +
+                          " rad or m in one step, which is too far");
     return v;
   };
 

@@ -45,7 +45,7 @@ JointWrenchRows::JointWrenchRows(const Mechanism& m, const KernelTable& kernels,
 class JointWrenchRows::Chunk {
  public:
   Chunk(const JointWrenchRows& of, const Tree& tree, const Parameters& p, const Rows& rows, std::int64_t begin, std::int64_t end)
-      : of_(of),
+      : joint_wrenches_(of),
         tree_(tree),
         p_(p),
         rows_(rows),
@@ -68,7 +68,7 @@ class JointWrenchRows::Chunk {
 
   void compute() {
     double *multipliers = nullptr, *least_pivot = nullptr;
-    if (!of_.constrained_)
+    if (!joint_wrenches_.constrained_)
       efforts_of_tree();
     else if (multipliers_.data)
       multipliers = efforts_behind();
@@ -116,12 +116,14 @@ class JointWrenchRows::Chunk {
     rows.wrench = wrench_, rows.wrench_step = rows_.wrench_step;
     rows.out = out, rows.out_size = size, rows.status = ignored_;
     const int op = static_cast<int>(operation);
-    (count_ == 1 ? of_.kernels_.each : of_.kernels_.many)[op](tree_, loads ? p_ : without_wrenches(), rows, 0, count_);
+    (count_ == 1 ? joint_wrenches_.kernels_.each : joint_wrenches_.kernels_.many)[op](tree_, loads ? p_ : without_wrenches(),
+                                                                                      rows, 0, count_);
     return rows.status;
   }
 
   bool determinate(const double* least_pivot) const {
-    return least_pivot ? *std::min_element(least_pivot, least_pivot + count_) > tolerances::independent : of_.determinate_;
+    return least_pivot ? *std::min_element(least_pivot, least_pivot + count_) > tolerances::independent
+                       : joint_wrenches_.determinate_;
   }
   const double* shared_reactions(const double* multipliers, const double* loads, const double* least_pivot) {
     double* shared = room(nc_ + loads_);
@@ -164,7 +166,7 @@ class JointWrenchRows::Chunk {
     bool across = false;
     for (std::int64_t i = 0; i < count_; ++i)
       for (int k = 0; k < nu; ++k) {
-        const int place = of_.carriers_[k];
+        const int place = joint_wrenches_.carriers_[k];
         efforts_[i * all_ + place] = u[i * nu + k];
         if (place >= nv_) acting_[i * (all_ - nv_) + place - nv_] = u[i * nu + k], across = true;
       }
@@ -196,7 +198,7 @@ class JointWrenchRows::Chunk {
                  *place[max_inputs] = {at(q_, i), at(time_, i), at(values_, i)};
     std::vector<const double*> wrench(p_.wrenches);
     for (int k = 0; k < p_.wrenches; ++k) wrench[k] = wrench_[k] + i * rows_.wrench_step[k];
-    const auto& single = of_.kernels_.single;
+    const auto& single = joint_wrenches_.kernels_.single;
     single[static_cast<int>(Operation::inverse_dynamics)](tree_, p_, motion, wrench.data(), required.data());
     single[static_cast<int>(Operation::constraint_jacobian)](tree_, without_wrenches(), place, nullptr, J.data());
     const Numbers unit(const_cast<double*>(tree_.unit), nv_);
@@ -212,7 +214,7 @@ class JointWrenchRows::Chunk {
     inverse_dynamics(required);
     const Given of_place[] = {q_, time_, values_};
     evaluate(Operation::constraint_jacobian, of_place, J, nc_ * nv_);
-    const double* across = forces_.data || of_.closing_ ? loop_jacobians() : nullptr;
+    const double* across = forces_.data || joint_wrenches_.closing_ ? loop_jacobians() : nullptr;
     std::vector<double> tau(nv_), negative(all_), size(nv_);
     for (std::int64_t i = 0; i < count_; ++i) {
       const double *f = at(forces_, i), *needed = required + i * nv_, *mu = at(multipliers_, i);
@@ -227,8 +229,8 @@ class JointWrenchRows::Chunk {
         std::copy_n(f + nv_, all_ - nv_, acting_ + i * (all_ - nv_));
       }
       double* effort = efforts_ + i * all_;
-      if (!of_.closing_)
-        for (const int place : of_.motors_) effort[place] = tau[place];
+      if (!joint_wrenches_.closing_)
+        for (const int place : joint_wrenches_.motors_) effort[place] = tau[place];
       else
         share(across, i, tau, *std::max_element(size.begin(), size.end()), effort);
     }
@@ -236,10 +238,10 @@ class JointWrenchRows::Chunk {
   }
   /// Set u = S^+ tau.
   void share(const double* across, std::int64_t i, const std::vector<double>& tau, double size, double* effort) {
-    const int nu = static_cast<int>(of_.motors_.size());
+    const int nu = static_cast<int>(joint_wrenches_.motors_.size());
     Matrix S = Matrix::Zero(nv_, nu);
     for (int k = 0; k < nu; ++k)
-      if (const int place = of_.motors_[k]; place < nv_)
+      if (const int place = joint_wrenches_.motors_[k]; place < nv_)
         S(place, k) = 1.0;
       else
         S.col(k) = Eigen::Map<const Vector>(across + (i * (all_ - nv_) + place - nv_) * nv_, nv_);
@@ -248,13 +250,13 @@ class JointWrenchRows::Chunk {
     if (finite(S.data(), S.size())) u = least_solution(S, needed, tolerances::exact);
     if ((needed - S * u).cwiseAbs().maxCoeff() > tolerances::allowed * size) status_[i] = other_forces;
     for (int k = 0; k < nu; ++k) {
-      const int place = of_.motors_[k];
+      const int place = joint_wrenches_.motors_[k];
       effort[place] = u(k);
       if (place >= nv_) acting_[i * (all_ - nv_) + place - nv_] += u(k);
     }
   }
 
-  const JointWrenchRows& of_;
+  const JointWrenchRows& joint_wrenches_;
   const Tree& tree_;
   const Parameters& p_;
   const Rows& rows_;

@@ -267,13 +267,13 @@ Positions::OnBranch Positions::on_branch(const Request& request, const std::vect
   rest.near = {};
   rest.near.q = rows_of(start, rows);
   const int count = rest.states.count;
-  const Found found = only ? Found{RowMajor(count, mechanism.tree().nq), Flags::Constant(count, false), {}} : nearest(rest);
-  const Flags within = is_within(rest, found.q);
+  const Found solution = only ? Found{RowMajor(count, mechanism.tree().nq), Flags::Constant(count, false), {}} : nearest(rest);
+  const Flags within = is_within(rest, solution.q);
   for (int k = 0; k < count; ++k) {
     const int i = rows[k];
-    if (outside(i) && !(found.closed(k) && within(k))) continue;  // outside of limits, as nothing else is within
-    result.q.row(i) = found.q.row(k);
-    result.status[i] = found.closed(k) ? other_branch : no_answer;
+    if (outside(i) && !(solution.closed(k) && within(k))) continue;  // outside of limits, as nothing else is within
+    result.q.row(i) = solution.q.row(k);
+    result.status[i] = solution.closed(k) ? other_branch : no_answer;
     if (!request.explains) continue;
     std::string reason = c.reason(i, outside(i));
     Vector last;
@@ -286,9 +286,9 @@ Positions::OnBranch Positions::on_branch(const Request& request, const std::vect
       reason = "the branch ends" + reason;
     }
     result.reason = reason;
-    if (found.closed(k)) continue;
-    const std::string text =
-        (found.why.empty() ? "" : found.why + "; ") + "the target is not on the branch of the initial configuration: " + reason;
+    if (solution.closed(k)) continue;
+    const std::string text = (solution.why.empty() ? "" : solution.why + "; ") +
+                             "the target is not on the branch of the initial configuration: " + reason;
     if (!ends) throw AssemblyError(text);
     throw PathTrackingError(text, start, last);
   }

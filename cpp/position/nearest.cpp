@@ -62,10 +62,10 @@ Positions::Found Positions::search_in(const Closures& closures, const Request& r
   RowMajor start = start_near(model, request.states, request.near.q, request.time);
   set_coordinates(model.mechanism, guessed.goal.joints, guessed.goal.coordinates, start);
   const bool has_guess = guessed.goal.joints.size() > request.goal.joints.size();
-  Found found = closed_from(closures, guessed, start, !has_guess);
-  if (const std::vector<int> rows = where(!found.closed); has_guess && !rows.empty())
-    found.take(rows, closed_from(closures, request.of(rows), rows_of(start, rows), true));
-  return found;
+  Found solution = closed_from(closures, guessed, start, !has_guess);
+  if (const std::vector<int> rows = where(!solution.closed); has_guess && !rows.empty())
+    solution.take(rows, closed_from(closures, request.of(rows), rows_of(start, rows), true));
+  return solution;
 }
 
 /// Search in the coordinates of another tree; the results have those of the mechanism.
@@ -78,15 +78,17 @@ Positions::Found Positions::search_in_other(const OtherTree& tree, const Request
   other.goal.joints = converted(request.goal.joints), other.near.joints = converted(request.near.joints);
   if (request.near.q)
     other.near.q = tree.convert(request.states, start_near(model_, request.states, request.near.q, {}), request.time);
-  Found found = search_in(tree.closures(), other);
-  for (const int i : where(!found.closed)) found.q.row(i) = tree.model().neutral();  // any configuration, for the conversion
+  Found solution = search_in(tree.closures(), other);
+  for (const int i : where(!solution.closed))
+    solution.q.row(i) = tree.model().neutral();  // any configuration, for the conversion
   RowMajor start = start_near(model_, request.states, request.near.q, request.time);
   set_coordinates(model_.mechanism, request.near.joints, request.near.coordinates, start);
-  found.q = tree.convert_back(request.states, found.q, start, request.time, *closure({}, joints_in_tree(request.goal.joints)));
+  solution.q =
+      tree.convert_back(request.states, solution.q, start, request.time, *closure({}, joints_in_tree(request.goal.joints)));
   // close the loops to rounding in these coordinates, too
-  const Found closer = nearby(request, found.q);
-  for (const int i : where(closer.closed && found.closed)) found.q.row(i) = closer.q.row(i);
-  return found;
+  const Found closer = nearby(request, solution.q);
+  for (const int i : where(closer.closed && solution.closed)) solution.q.row(i) = closer.q.row(i);
+  return solution;
 }
 
 Positions::Found Positions::nearest(const Request& request) const {
@@ -95,17 +97,17 @@ Positions::Found Positions::nearest(const Request& request) const {
   const std::shared_ptr<const OtherTree> tree = model_.mechanism.variants() ? nullptr : other_tree(now.goal, now.near);
   if (!tree) return search_in(closures_, now);
   const int count = now.states.count;
-  Found found{RowMajor(count, model_.mechanism.tree().nq), Flags::Constant(count, false), {}};
-  if (now.near.q) found = nearby(now, *now.near.q);
+  Found solution{RowMajor(count, model_.mechanism.tree().nq), Flags::Constant(count, false), {}};
+  if (now.near.q) solution = nearby(now, *now.near.q);
   const bool is_last = joints_in_tree(now.goal.joints).size() < now.goal.joints.size();  // a loop joint is fixed
-  if (const std::vector<int> rows = where(!found.closed); !rows.empty()) {
+  if (const std::vector<int> rows = where(!solution.closed); !rows.empty()) {
     Request rest = now.of(rows);
     rest.explains = now.explains && is_last;
-    found.take(rows, search_in_other(*tree, rest));
+    solution.take(rows, search_in_other(*tree, rest));
   }
-  if (const std::vector<int> rows = where(!found.closed); !is_last && !rows.empty())
-    found.take(rows, search_in(closures_, now.of(rows)));
-  return found;
+  if (const std::vector<int> rows = where(!solution.closed); !is_last && !rows.empty())
+    solution.take(rows, search_in(closures_, now.of(rows)));
+  return solution;
 }
 
 }  // namespace sarrus

@@ -47,19 +47,19 @@ Positions::Found Positions::closed_start(const Request& request) const {
   const AssemblyOptions usual;
   const bool is_home = !from.near.q && from.near.joints.empty() && from.tolerance == usual.tolerance && !from.time &&
                        from.starts == usual.starts && from.seed == usual.seed;
-  std::optional<Found> found;
+  std::optional<Found> solution;
   if (is_home) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    found = closed_home_;
+    solution = closed_home_;
   }
-  if (!found) {
-    found = nearest(from);
+  if (!solution) {
+    solution = nearest(from);
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (is_home) closed_home_ = found;
+    if (is_home) closed_home_ = solution;
   }
-  found->q = repeated(found->q, request.states.count);
-  found->closed = Flags::Constant(request.states.count, found->closed(0));
-  return *found;
+  solution->q = repeated(solution->q, request.states.count);
+  solution->closed = Flags::Constant(request.states.count, solution->closed(0));
+  return *solution;
 }
 
 std::pair<AssembledStates, std::string> Positions::solve(const Request& request) const {
@@ -69,10 +69,10 @@ std::pair<AssembledStates, std::string> Positions::solve(const Request& request)
                          std::vector<signed char>(count, no_answer)};
   const auto take_nearest = [&](const std::vector<int>& rows) {
     if (rows.empty()) return;
-    const Found found = nearest(request.of(rows));
-    if (request.explains && !found.closed(0)) throw AssemblyError(found.why);
+    const Found solution = nearest(request.of(rows));
+    if (request.explains && !solution.closed(0)) throw AssemblyError(solution.why);
     for (std::size_t k = 0; k < rows.size(); ++k)
-      if (found.closed(k)) result.q.row(rows[k]) = found.q.row(k), result.status[rows[k]] = fine;
+      if (solution.closed(k)) result.q.row(rows[k]) = solution.q.row(k), result.status[rows[k]] = fine;
   };
   const bool has_goal = !request.goal.joints.empty() || !request.goal.frames.empty();
   if (request.branch == BranchChoice::any || !has_goal || (request.goal.frames.empty() && tree.loops.rows == 0)) {
@@ -114,14 +114,15 @@ Flags Positions::quick_solutions(const Request& request, RowMajor& q) const {
   const RowMajor answer = closing->evaluate(Operation::move_along_branch, states, {&start, &fixed, &scales, &steps, &input},
                                             tree.nq + branch_outcome::numbers);
   const auto outcome = answer.col(tree.nq).array();
-  RowMajor found = answer.leftCols(tree.nq);
-  const RowMajor unwound = closing->unwound(found, start);
-  for (const int i : where(outcome >= branch_outcome::followed)) found.row(i) = unwound.row(i);
-  const Flags within = closing->limited ? closing->within(states, found, 0.0, request.time) : Flags::Constant(states.count, true);
+  RowMajor solution = answer.leftCols(tree.nq);
+  const RowMajor unwound = closing->unwound(solution, start);
+  for (const int i : where(outcome >= branch_outcome::followed)) solution.row(i) = unwound.row(i);
+  const Flags within =
+      closing->limited ? closing->within(states, solution, 0.0, request.time) : Flags::Constant(states.count, true);
   for (int i = 0; i < states.count; ++i) {
     solved(i) = answer.row(i).allFinite() && outcome(i) >= branch_outcome::free && answer(i, tree.nq + 2) >= 1.0 &&
                 answer(i, tree.nq + 3) == 0.0 && within(i) && sound_quaternions(mechanism, false, start.row(i).data());
-    if (solved(i)) q.row(i) = found.row(i);
+    if (solved(i)) q.row(i) = solution.row(i);
   }
   return solved;
 }
@@ -139,15 +140,15 @@ Positions::OnBranch Positions::from_closed_starts(const Request& request) const 
   const Request tracked = request.of(begun);
   const RowMajor starts = rows_of(start.q, begun), guesses = rows_of(guess, begun);
   for (const auto& [leading, group] : by_leading_joints(tracked, starts)) {
-    const OnBranch found = on_branch(tracked.of(group), leading, rows_of(guesses, group), rows_of(starts, group));
+    const OnBranch solution = on_branch(tracked.of(group), leading, rows_of(guesses, group), rows_of(starts, group));
     for (std::size_t k = 0; k < group.size(); ++k) {
       const int i = begun[group[k]];
-      result.free(i) = found.free(k);
-      if (found.free(k)) continue;
-      result.status[i] = found.status[k];
-      if (found.status[k] != no_answer) result.q.row(i) = found.q.row(k);
+      result.free(i) = solution.free(k);
+      if (solution.free(k)) continue;
+      result.status[i] = solution.status[k];
+      if (solution.status[k] != no_answer) result.q.row(i) = solution.q.row(k);
     }
-    result.reason = found.reason;
+    result.reason = solution.reason;
   }
   return result;
 }

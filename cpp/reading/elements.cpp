@@ -225,7 +225,7 @@ void Context::check_independent(const std::string& label, const std::vector<Join
 class Reader {
  public:
   Reader(const Context& context, const Element& element, ForceElementList& list)
-      : of_(context), element_(element), list_(list), usual_(element_arguments(element.kind)) {
+      : context_(context), element_(element), list_(list), usual_(element_arguments(element.kind)) {
     for (const auto& [key, value] : element.arguments)
       if (!find_argument(usual_, key)) {
         std::vector<std::string> names;
@@ -266,16 +266,16 @@ class Reader {
   std::string label(const std::string& key) const { return key + " of " + element_.name; }
 
   const Numbers& checked(const std::string& key, Sign sign) const { return number(label(key), at(key), sign); }
-  std::vector<int> velocity_of_joint() const { return {of_.velocity(at("joint"), at("index")).iv}; }
+  std::vector<int> velocity_of_joint() const { return {context_.velocity(at("joint"), at("index")).iv}; }
 
   // ---- fields, by type
 
   void read(const std::string& key, JointCoordinate& x, Sign) const {
-    x = of_.coordinate(of_.joint(at(key)), at("index"), element_.name);
+    x = context_.coordinate(context_.joint(at(key)), at("index"), element_.name);
   }
   void read(const std::string& key, JointVelocity& x, Sign) const {
     const Argument* index = find("index");
-    x = of_.velocity(at(key), index ? *index : Argument(0));
+    x = context_.velocity(at(key), index ? *index : Argument(0));
   }
   void read(const std::string& key, BodyFrame& x, Sign) const { x = body_frame(at(key)); }
   void read(const std::string& key, std::vector<BodyFrame>& x, Sign) const {
@@ -287,8 +287,8 @@ class Reader {
   void read(const std::string& key, NumberArray& x, Sign) const { x.at = add(key, array(label(key), at(key)), 1); }
   void read(const std::string& key, Range& x, Sign) const {
     const auto [lower, upper] = bounds(label(key), at(key));
-    x.lower.at = of_.parameters.add(lower, 0), x.upper.at = of_.parameters.add(upper, 0);
-    of_.parameters.name(name_of(key), x.lower.at);
+    x.lower.at = context_.parameters.add(lower, 0), x.upper.at = context_.parameters.add(upper, 0);
+    context_.parameters.name(name_of(key), x.lower.at);
   }
   void read(const std::string& key, const Law*& x, Sign) const {
     const Argument& value = at(key);
@@ -314,7 +314,8 @@ class Reader {
       if (!can_be_sampled(each.kind))
         throw ModelError(each.name +
                          " cannot be sampled: pass [SampleAndHold(...), element] instead of an element inside SampleAndHold");
-    x = list_.keep_inner([&](ForceElementList& inner) { add_elements(of_.model, *elements, of_.run, inner, of_.parameters); });
+    x = list_.keep_inner(
+        [&](ForceElementList& inner) { add_elements(context_.model, *elements, context_.run, inner, context_.parameters); });
   }
   template <class X> void read(const std::string& key, X&, Sign) const {  // kinds with such fields prepare them
     throw ModelError(label(key) + " cannot be given by name");
@@ -326,16 +327,16 @@ class Reader {
     return *x;
   }
   BodyFrame body_frame(const Argument& name) const {
-    const PlacedFrame& frame = of_.frame(name);
-    return {frame.link, of_.mechanism.number_of(frame)};
+    const PlacedFrame& frame = context_.frame(name);
+    return {frame.link, context_.mechanism.number_of(frame)};
   }
 
   std::string name_of(const std::string& key) const {
     return element_.name + (place_.empty() ? "" : "(" + place_ + ")") + "." + key;
   }
   int add(const std::string& key, const Numbers& numbers, std::size_t axes) const {
-    const int begin = of_.parameters.add(numbers, axes);
-    of_.parameters.name(name_of(key), begin);
+    const int begin = context_.parameters.add(numbers, axes);
+    context_.parameters.name(name_of(key), begin);
     return begin;
   }
   /// Return a function of time, or that of each run from a sequence of these.
@@ -351,7 +352,7 @@ class Reader {
       return std::tie(a.start, a.coefficient, a.harmonic) < std::tie(b.start, b.coefficient, b.harmonic);
     };
     std::map<Law, double, decltype(before)> numbered(before);
-    for (const std::size_t row : of_.parameters.rows_of(count)) {
+    for (const std::size_t row : context_.parameters.rows_of(count)) {
       const Argument item = list ? Argument() : Argument(numbers->numbers[row]);
       const Law* given = list ? (*list)[row].get<Law>() : nullptr;
       auto at = given ? numbered.find(*given) : numbered.end();
@@ -363,7 +364,7 @@ class Reader {
       selected.numbers.push_back(at->second);
     }
     selected.shape[0] = selected.numbers.size();
-    all.parameter_index = of_.parameters.add_selected(selected);
+    all.parameter_index = context_.parameters.add_selected(selected);
     return list_.keep(std::move(all));
   }
 
@@ -372,10 +373,10 @@ class Reader {
   template <class Kind> void prepare(Kind&) {}
 
   void prepare(PID& e) {
-    if (of_.run.effort_limits.empty()) return;
+    if (context_.run.effort_limits.empty()) return;
     // the joint's effort limit also limits z, so that it does not wind up
     read("joint", e.joint, Sign::any);
-    const double most = of_.run.effort_limits[static_cast<std::size_t>(e.joint.iv)];
+    const double most = context_.run.effort_limits[static_cast<std::size_t>(e.joint.iv)];
     auto [lower, upper] = bounds(label("limits"), at("limits"));
     for (Numbers* limit : {&lower, &upper})
       *limit = each_of(std::move(*limit), [most](double x) { return std::min(std::max(x, -most), most); });
@@ -386,7 +387,7 @@ class Reader {
   void prepare(PDPlus& e) { prepare_tracking(e); }
   void prepare_tracking(TrackingLaw& e);
   void prepare(GravityCompensation& e) {
-    if (of_.tree.loops.rows > 0 || !actuated_joints(of_.mechanism).empty()) e.motors = of_.motors(element_.name);
+    if (context_.tree.loops.rows > 0 || !actuated_joints(context_.mechanism).empty()) e.motors = context_.motors(element_.name);
     set_.insert("motors");
   }
   void prepare(LuGreFriction&) {
@@ -396,7 +397,7 @@ class Reader {
     if (any_less(sticks, slides))
       throw ModelError(label("sticking") + " must be no less than sliding; got " + sticking.shown() + " and " + sliding.shown());
     if (at("damping").is_none())
-      derive("damping", combined(stiffness, of_.inertia_along(velocity_of_joint()),
+      derive("damping", combined(stiffness, context_.inertia_along(velocity_of_joint()),
                                  [](double k, double m) { return 2.0 * std::sqrt(k * m); }));
     if (at("sticking").is_none()) derive("sticking", sliding);
   }
@@ -406,7 +407,7 @@ class Reader {
                        at("normal").shown());
   }
   void prepare(RigidContact& e) {
-    const PlacedFrame &frame = of_.frame(at("frame")), &on = of_.frame(at("on"));
+    const PlacedFrame &frame = context_.frame(at("frame")), &on = context_.frame(at("on"));
     if (frame.body == on.body)
       throw ModelError(element_.name + " of '" + text(at("frame")) + "' is on '" + text(at("on")) +
                        "', which belongs to the same body, so they never touch; expected a plane on another body");
@@ -432,7 +433,7 @@ class Reader {
   void prepare(SampleAndHold& e);
   std::vector<double> steps(const std::string& quantity, const Argument& of) const;
 
-  const Context& of_;
+  const Context& context_;
   const Element& element_;
   ForceElementList& list_;
   const Argument::Named usual_;
@@ -445,9 +446,9 @@ void Reader::prepare_tracking(TrackingLaw& e) {
   const std::string& kind = element_.name;
   const Argument::Named* by_joint = at("targets").get<Argument::Named>();
   if (!by_joint) refuse(label("targets"), "map joints to time functions or numbers", at("targets"));
-  bool closed = of_.tree.loops.rows > 0;
-  for (const int j : actuated_joints(of_.mechanism)) closed |= of_.joint(static_cast<std::size_t>(j)).closes_loop;
-  if (!closed && of_.tree.nq != of_.tree.nv)
+  bool closed = context_.tree.loops.rows > 0;
+  for (const int j : actuated_joints(context_.mechanism)) closed |= context_.joint(static_cast<std::size_t>(j)).closes_loop;
+  if (!closed && context_.tree.nq != context_.tree.nv)
     throw ModelError(kind + " needs joints with as many coordinates as velocities; got a ball or free joint");
   struct Target {
     JointCoordinate at;
@@ -456,10 +457,10 @@ void Reader::prepare_tracking(TrackingLaw& e) {
   };
   std::vector<Target> targets;
   if (!closed)  // all tree joints have a target, in their order
-    for (int k = 0; k < of_.tree.nv; ++k) targets.push_back({{k, k}, 0.0, ""});
+    for (int k = 0; k < context_.tree.nv; ++k) targets.push_back({{k, k}, 0.0, ""});
   std::vector<std::string> names;
   for (const auto& [name, value] : *by_joint) {
-    const NamedParts::PlacedJoint joint = of_.tree_joint(name, "target of " + kind);
+    const NamedParts::PlacedJoint joint = context_.tree_joint(name, "target of " + kind);
     const int nv = joint.joint.nv;
     Argument::List laws = value.items();
     if (!value.is_sequence() || (nv == 1 && laws.size() != 1)) laws = {value};
@@ -468,7 +469,7 @@ void Reader::prepare_tracking(TrackingLaw& e) {
                        " targets");
     for (int k = 0; k < nv; ++k) {
       const JointCoordinate coordinate =
-          closed ? of_.coordinate(joint, k, "a target of " + kind) : JointCoordinate{joint.iv + k, joint.iv + k};
+          closed ? context_.coordinate(joint, k, "a target of " + kind) : JointCoordinate{joint.iv + k, joint.iv + k};
       const Target target = {coordinate, laws[static_cast<std::size_t>(k)], name};
       if (closed)
         targets.push_back(target);
@@ -480,7 +481,7 @@ void Reader::prepare_tracking(TrackingLaw& e) {
   if (closed) {
     std::vector<JointVelocity> velocities;
     for (const Target& target : targets) velocities.push_back({target.at.iv});
-    of_.check_independent(kind, velocities, names);
+    context_.check_independent(kind, velocities, names);
   }
   const std::size_t n = targets.size();
   for (const char* key : {"proportional", "derivative"}) {
@@ -502,7 +503,7 @@ void Reader::prepare_tracking(TrackingLaw& e) {
   }
   for (const Target& target : targets)
     e.targets.push_back({target.at.iq, target.at.iv, law("target of '" + target.joint + "'", target.value)});
-  if (closed) e.motors = of_.motors(kind);
+  if (closed) e.motors = context_.motors(kind);
   set_.insert({"targets", "motors"});
 }
 
@@ -563,10 +564,10 @@ void Reader::prepare(EndStop& e) {
   if (names.empty()) throw ModelError(label("joint") + " must name at least one joint; got none");
   std::vector<int> velocities;
   for (const Argument& name : names) {
-    e.joint.push_back(of_.coordinate(of_.joint(name), at("index"), "an end stop"));
+    e.joint.push_back(context_.coordinate(context_.joint(name), at("index"), "an end stop"));
     velocities.push_back(e.joint.back().iv);
   }
-  e.rigid = of_.run.rigid;
+  e.rigid = context_.run.rigid;
   set_.insert({"joint", "rigid"});
   if (at("limits").is_none()) {
     if (names.size() > 1) {
@@ -574,15 +575,15 @@ void Reader::prepare(EndStop& e) {
       for (const Argument& name : names) listed.push_back(quoted(text(name)));
       throw ModelError("EndStop: the sum of " + joined(listed) + " has no limits: pass limits=(lower, upper)");
     }
-    const NamedParts::PlacedJoint joint = of_.joint(names[0]);
-    const auto& range = of_.model.type(joint.index).limits;
+    const NamedParts::PlacedJoint joint = context_.joint(names[0]);
+    const auto& range = context_.model.type(joint.index).limits;
     if (!range) throw ModelError("EndStop: joint '" + joint.joint.name + "' has no limits: pass limits=(lower, upper)");
     const auto k = static_cast<std::size_t>(e.joint[0].iv - joint.iv);
     derive("limits", {range->first[k], range->second[k]});
   }
   const bool soft = at("stiffness").is_none(), damped = !at("damping").is_none();
   if (!soft && damped) return;
-  const Numbers inertia = of_.inertia_along(velocities);
+  const Numbers inertia = context_.inertia_along(velocities);
   const Numbers stiffness = soft ? each_of(inertia, [](double m) { return 2.5e5 * m; }) : checked("stiffness", Sign::positive);
   derive("stiffness", stiffness);
   if (!damped) derive("damping", combined(stiffness, inertia, [](double k, double m) { return std::sqrt(k * m); }));
@@ -618,12 +619,12 @@ void Reader::prepare(ActuatorModel& e) {
 }
 
 void Reader::prepare(ReactionWheel&) {
-  const NamedParts::PlacedJoint at_joint = of_.joint(at("joint"));
+  const NamedParts::PlacedJoint at_joint = context_.joint(at("joint"));
   const JointDescription& joint = at_joint.joint;
   if (joint.kind != JointKind::revolute)
     throw ModelError("a ReactionWheel needs a Revolute joint; '" + joint.name + "' is " + at_joint.type().name());
   if (!at("inertia").is_none()) return;
-  const std::vector<BodyDescription>& bodies = of_.mechanism.description().bodies;
+  const std::vector<BodyDescription>& bodies = context_.mechanism.description().bodies;
   const auto wheel = std::find_if(bodies.begin(), bodies.end(), [&](const auto& body) { return body.name == joint.child; });
   // about the axis through p: a . I a + m |p x a|^2 - 2 (h x a) . (p x a), with the inertia I and h = m c of the body about its origin
   const Inertia<double>& body = wheel->inertia;
@@ -641,16 +642,16 @@ template <class Table> void Reader::prepare_table(Table& e) {
     throw ModelError(label("times") + " must increase");
   std::vector<std::string> names;
   const auto add = [&](const NamedParts::PlacedJoint& joint) {
-    names.push_back(joint.joint.name), of_.add_velocities(joint, e.motors);
+    names.push_back(joint.joint.name), context_.add_velocities(joint, e.motors);
   };
-  const std::vector<int> actuated = actuated_joints(of_.mechanism);
+  const std::vector<int> actuated = actuated_joints(context_.mechanism);
   if (!at("joints").is_none()) {
-    for (const Argument& name : at("joints").items()) add(of_.joint(name));
+    for (const Argument& name : at("joints").items()) add(context_.joint(name));
   } else if (!actuated.empty()) {
-    for (const int j : actuated) add(of_.joint(static_cast<std::size_t>(j)));
+    for (const int j : actuated) add(context_.joint(static_cast<std::size_t>(j)));
   } else {
-    for (std::size_t j = 0; j < of_.mechanism.joints().size(); ++j)
-      if (!of_.joint(j).closes_loop) add(of_.joint(j));
+    for (std::size_t j = 0; j < context_.mechanism.joints().size(); ++j)
+      if (!context_.joint(j).closes_loop) add(context_.joint(j));
   }
   const std::size_t n = times.numbers.size(), m = e.motors.size(), axes = u.shape.size();
   if ((axes != 2 && axes != 3) || u.shape[axes - 2] != n || u.shape[axes - 1] != m)
@@ -684,7 +685,8 @@ void Reader::prepare(SampleAndHold& e) {
 std::vector<double> Reader::steps(const std::string& quantity, const Argument& of) const {
   const bool positions = quantity == "position";
   const std::string subject = quantity + " of Quantisation";
-  std::vector<double> all(static_cast<std::size_t>(positions ? of_.tree.nq + of_.tree.loop_nq : of_.tree.nv + of_.tree.loop_nv));
+  std::vector<double> all(
+      static_cast<std::size_t>(positions ? context_.tree.nq + context_.tree.loop_nq : context_.tree.nv + context_.tree.loop_nv));
   const Argument::Named* by_joint = of.get<Argument::Named>();
   const auto set = [&](const NamedParts::PlacedJoint& joint, const Argument& step) {
     const double size = constant(subject, step);
@@ -697,9 +699,9 @@ std::vector<double> Reader::steps(const std::string& quantity, const Argument& o
     std::fill_n(all.begin() + (positions ? joint.iq : joint.iv), positions ? joint.joint.nq : joint.joint.nv, size);
   };
   if (by_joint)
-    for (const auto& [name, step] : *by_joint) set(of_.joint(name), step);
+    for (const auto& [name, step] : *by_joint) set(context_.joint(name), step);
   else
-    for (std::size_t j = 0; j < of_.mechanism.joints().size(); ++j) set(of_.joint(j), of);
+    for (std::size_t j = 0; j < context_.mechanism.joints().size(); ++j) set(context_.joint(j), of);
   return std::all_of(all.begin(), all.end(), [](double x) { return x == 0.0; }) ? std::vector<double>() : all;
 }
 

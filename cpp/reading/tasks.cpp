@@ -184,7 +184,7 @@ struct TaskContext : NamedParts {
 /// Reader of one task.
 class TaskReader {
  public:
-  TaskReader(TaskContext& context, const Element& task) : of_(context), task_(task), name_(task.name) {
+  TaskReader(TaskContext& context, const Element& task) : context_(context), task_(task), name_(task.name) {
     for (const char* key : {"frame", "joint", "on"})
       if (const Argument* about = find_argument(task.arguments, key)) {
         name_ += "('" + text(*about) + "')";
@@ -235,7 +235,7 @@ class TaskReader {
   std::string kind_of_struct() const {
     if (task_.kind == "RelativeTask") return "FrameTask";
     if (task_.kind == "JointTask" || task_.kind == "PostureTask") return "JointsTask";
-    if (task_.kind == "ForceTask") return of_.contact_unknowns.count(text(at("on"))) ? "ContactForceTask" : "MultiplierTask";
+    if (task_.kind == "ForceTask") return context_.contact_unknowns.count(text(at("on"))) ? "ContactForceTask" : "MultiplierTask";
     return task_.kind;
   }
 
@@ -255,7 +255,7 @@ class TaskReader {
 
   // ---- fields that place a task
 
-  void place(const char* key, TaskFrame& x) { x = of_.task_frame(at(key)); }
+  void place(const char* key, TaskFrame& x) { x = context_.task_frame(at(key)); }
   void place(const char*, Components& x) { x = Components(components()); }
   template <class X> void place(const char*, X&) {}
 
@@ -330,12 +330,12 @@ class TaskReader {
     if (!all_of(x, is_finite_number) || (!any_sign && !all_of(x, [](double each) { return each >= 0.0; })))
       refuse(label(key), "be finite and not negative", value);
     const std::size_t width = shape.empty() ? 1 : shape.back();
-    RowNumbers all{of_.to.parameters.width(), rows_};
+    RowNumbers all{context_.to.parameters.width(), rows_};
     for (std::size_t r = 0; r < rows; ++r) {
       Numbers column;
       if (several) column.shape = {shape[0]};
       for (std::size_t k = width == 1 ? 0 : r; k < x.numbers.size(); k += width) column.numbers.push_back(x.numbers[k]);
-      of_.column(column);
+      context_.column(column);
     }
     return all;
   }
@@ -356,36 +356,36 @@ class TaskReader {
   }
 
   /// Add numbers, which may differ between runs, and functions of time.
-  Targets targets(const std::string& what, const Argument::List& values) const {
+  Targets targets(const std::string& label, const Argument::List& values) const {
     Targets all;
-    all.first = of_.to.parameters.width();
+    all.first = context_.to.parameters.width();
     std::vector<Numbers> selections;
     for (const Argument& value : values) {
       if (!has_laws(value)) {
-        const Numbers x = real_numbers(what, value);
+        const Numbers x = real_numbers(label, value);
         if (x.shape.size() > 1 || !all_of(x, is_finite_number))
-          throw ShapeError(what + " must be a time function, a finite number, or one of these for each run; got " +
+          throw ShapeError(label + " must be a time function, a finite number, or one of these for each run; got " +
                            value.shown());
-        of_.column(x), all.law.emplace_back();
+        context_.column(x), all.law.emplace_back();
         continue;
       }
-      of_.column({{}, {0.0}});
+      context_.column({{}, {0.0}});
       if (!value.is_sequence()) {
-        all.law.emplace_back(to_law(what, value));
+        all.law.emplace_back(to_law(label, value));
         continue;
       }
       Law law;
       Numbers selected{{value.items().size()}, {}};
       for (const Argument& item : value.items())
-        selected.numbers.push_back(static_cast<double>(law.each.size())), law.each.push_back(to_law(what, item));
+        selected.numbers.push_back(static_cast<double>(law.each.size())), law.each.push_back(to_law(label, item));
       law.parameter_index = all.first + static_cast<int>(values.size() + selections.size());
       selections.push_back(std::move(selected)), all.law.emplace_back(std::move(law));
     }
-    for (const Numbers& selected : selections) of_.column(selected);
+    for (const Numbers& selected : selections) context_.column(selected);
     return all;
   }
 
-  PoseTarget pose(const std::string& what, const Argument& target) const {
+  PoseTarget pose(const std::string& label, const Argument& target) const {
     const std::vector<int> selected = components();
     const std::size_t n = selected.size();
     Argument::List slots(6, 0.0);
@@ -396,25 +396,25 @@ class TaskReader {
     const std::size_t size = target.is_sequence() ? target.items().size() : 0;
     PoseTarget all;
     if (target.is<Argument::Function>()) {
-      all.call = of_.to.law.call_numbers, of_.to.law.call_numbers += 24;
-      of_.to.functions.push_back({static_cast<int>(of_.to.names.size()), all.call});
+      all.call = context_.to.law.call_numbers, context_.to.law.call_numbers += 24;
+      context_.to.functions.push_back({static_cast<int>(context_.to.names.size()), all.call});
     } else if (listed && size == 6) {
       slots = target.items();
     } else if (listed && size == n) {
       if (text(at("axes")) == "target")
-        throw ShapeError(what + " with axes='target' must be a full pose: numbers or time functions for all six components");
+        throw ShapeError(label + " with axes='target' must be a full pose: numbers or time functions for all six components");
       for (std::size_t k = 0; k < n; ++k) slots[static_cast<std::size_t>(selected[k])] = target.items()[k];
     } else if (is_pose) {
-      slots = pose_slots(what, target, *x);
+      slots = pose_slots(label, target, *x);
     } else if (axes >= 1 && x->shape.back() == 3 && *std::min_element(selected.begin(), selected.end()) >= 3) {
       for (std::size_t k = 0; k < 3; ++k) slots[3 + k] = along_last(*x, 3, k);
     } else {
       throw ShapeError(
-          what +
+          label +
           " must be a pose (4, 4), a position (3,) for components of translation, a number or time function for each of its " +
           std::to_string(n) + " components or of all six, or a function of time; got " + target.shown());
     }
-    all.numbers = targets(what, slots);
+    all.numbers = targets(label, slots);
     return all;
   }
   /// Return entry k of the last axis, of this size.
@@ -424,14 +424,14 @@ class TaskReader {
     return all;
   }
   /// Return rotation vector and position of poses (..., 4, 4).
-  static Argument::List pose_slots(const std::string& what, const Argument& target, const Numbers& x) {
+  static Argument::List pose_slots(const std::string& label, const Argument& target, const Numbers& x) {
     Numbers vectors{{x.shape.begin(), x.shape.end() - 2}, {}};
     vectors.shape.push_back(6);
     for (std::size_t begin = 0; begin < x.numbers.size(); begin += 16) {
       const double* pose = x.numbers.data() + begin;
       const bool last = pose[12] == 0.0 && pose[13] == 0.0 && pose[14] == 0.0 && pose[15] == 1.0;
       if (!last || !std::all_of(pose, pose + 16, is_finite_number))
-        refuse(what, "be a finite pose with last row [0, 0, 0, 1]", target);
+        refuse(label, "be a finite pose with last row [0, 0, 0, 1]", target);
       Mat3<double> R;
       for (int i = 0; i < 3; ++i)
         for (int j = 0; j < 3; ++j) R(i, j) = pose[4 * i + j];
@@ -439,7 +439,7 @@ class TaskReader {
       try {
         turn = log(model::rotation("the rotation", R));
       } catch (const ModelError& error) {
-        throw ModelError(what + ": " + error.what());
+        throw ModelError(label + ": " + error.what());
       }
       for (int i = 0; i < 3; ++i) vectors.numbers.push_back(turn(i));
       for (int i = 0; i < 3; ++i) vectors.numbers.push_back(pose[4 * i + 3]);
@@ -503,20 +503,20 @@ class TaskReader {
     check_mass();
   }
   void check_mass() const {
-    if (!(of_.mechanism.mass() > 0.0)) throw ModelError(name_ + " needs a mechanism with mass; got zero mass");
+    if (!(context_.mechanism.mass() > 0.0)) throw ModelError(name_ + " needs a mechanism with mass; got zero mass");
   }
 
   void prepare_kind(JointsTask& task) {
     Argument::List targets;
     const auto follow = [&](const NamedParts::PlacedJoint& joint, const Argument& index, Argument target) {
-      task.coordinates.push_back(of_.task_coordinate(joint, index, task_.name));
+      task.coordinates.push_back(context_.task_coordinate(joint, index, task_.name));
       targets.push_back(std::move(target));
     };
     if (task_.kind == "JointTask") {
-      follow(of_.joint(at("joint")), at("index"), at("target"));
+      follow(context_.joint(at("joint")), at("index"), at("target"));
     } else if (const Argument::Named* by_joint = at("targets").get<Argument::Named>()) {
       for (const auto& [name, value] : *by_joint) {
-        const NamedParts::PlacedJoint joint = of_.joint(name);
+        const NamedParts::PlacedJoint joint = context_.joint(name);
         const int nv = joint.joint.nv;
         Argument::List each = value.items();
         if (!value.is_sequence() || (nv == 1 && each.size() != 1)) each = {value};
@@ -527,12 +527,12 @@ class TaskReader {
       }
     } else {
       const Numbers q = real_numbers("targets of PostureTask", at("targets"));
-      const auto nq = static_cast<std::size_t>(of_.tree.nq);
+      const auto nq = static_cast<std::size_t>(context_.tree.nq);
       if (q.shape.empty() || q.shape.back() != nq)
         throw ShapeError("targets of PostureTask must be a mapping, a path, or q (" + std::to_string(nq) + ",); got shape " +
                          shape_text(q.shape));
-      for (std::size_t j = 0; j < of_.mechanism.joints().size(); ++j) {
-        const NamedParts::PlacedJoint joint = of_.joint(j);
+      for (std::size_t j = 0; j < context_.mechanism.joints().size(); ++j) {
+        const NamedParts::PlacedJoint joint = context_.joint(j);
         const model::JointType type = joint.type();
         bool rates = !joint.closes_loop && !type.has_quaternion();
         for (int k = 0; k < joint.joint.nv; ++k) rates = rates && type.is_rate(k);
@@ -578,7 +578,7 @@ class TaskReader {
     return !all_of(real_numbers(label("integral"), at("integral")), [](double x) { return x == 0.0; });
   }
   void prepare_kind(ContactForceTask& task) {
-    const auto& [first, count] = of_.contact_unknowns[text(at("on"))];
+    const auto& [first, count] = context_.contact_unknowns[text(at("on"))];
     task.unknown = force_rows(first, count);
     if (integrates()) refuse(label("integral"), "be 0 for a contact, because the controller chooses its force", at("integral"));
     prepare_force(task);
@@ -586,31 +586,31 @@ class TaskReader {
   }
   void prepare_kind(MultiplierTask& task) {
     const std::string on = text(at("on"));
-    const std::vector<int>& all = of_.mechanism.constraints();
+    const std::vector<int>& all = context_.mechanism.constraints();
     int first = -1, count = 0;
     std::vector<std::string> names;
     for (std::size_t i = 0; i < all.size(); ++i) {
-      names.push_back(of_.mechanism.constraint_name(static_cast<int>(i)));
-      const Constraint& c = of_.tree.loops.constraint[all[i]];
+      names.push_back(context_.mechanism.constraint_name(static_cast<int>(i)));
+      const Constraint& c = context_.tree.loops.constraint[all[i]];
       if (names.back() == on) first = c.row, count = c.rows;
     }
     if (first < 0) no_such_name("constraint", on, std::move(names));
     task.row = force_rows(first, count);
     prepare_force(task);
-    if (integrates()) task.state = of_.to.law.states, of_.to.law.states += rows_;
+    if (integrates()) task.state = context_.to.law.states, context_.to.law.states += rows_;
     set_.insert({"rows", "state"});
-    std::vector<int> shared = shared_rows(of_.model, task.row);
+    std::vector<int> shared = shared_rows(context_.model, task.row);
     if (shared.empty()) return;
     std::sort(shared.begin(), shared.end());
     std::vector<std::string> listed;
     for (const int r : shared) listed.push_back(std::to_string(r - first));
-    of_.to.warnings.push_back(
+    context_.to.warnings.push_back(
         name_ + ": the forces of rows [" + joined(listed) +
         "] are not unique, because redundant rows share them; the target selects one of many distributions. Give "
         "rows= without those that JointWrenches.indeterminate lists");
   }
 
-  TaskContext& of_;
+  TaskContext& context_;
   const Element& task_;
   std::string name_;
   bool is_hard_ = false;
@@ -623,7 +623,7 @@ class TaskReader {
 
 class ContactReader {
  public:
-  ContactReader(const TaskContext& context, const Element& contact) : of_(context), contact_(contact) {}
+  ContactReader(const TaskContext& context, const Element& contact) : context_(context), contact_(contact) {}
 
   TaskContact read() const {
     const bool point = contact_.kind == "PointContact";
@@ -632,7 +632,7 @@ class ContactReader {
     const Argument& frame = at("frame");
     subject_ = contact_.name + " of '" + text(frame) + "'";
     TaskContact c;
-    c.frame = of_.task_frame(frame);
+    c.frame = context_.task_frame(frame);
     c.friction = constant(label("friction"), at("friction")), c.damping = constant(label("damping"), at("damping"));
     if (c.friction < 0.0 || c.damping < 0.0)
       throw ModelError("friction and damping of " + subject_ + " must not be negative; got " + shortest(c.friction) + " and " +
@@ -662,7 +662,7 @@ class ContactReader {
   void read_point(TaskContact& c) const {
     const bool plane = !at("offset").is_none();
     // as in method="contact"
-    const double within = at("within").is_none() ? 1e-3 * of_.tree.length : constant(label("within"), at("within"));
+    const double within = at("within").is_none() ? 1e-3 * context_.tree.length : constant(label("within"), at("within"));
     c.radius = constant(label("radius"), at("radius"));
     if (plane) c.offset = constant(label("offset"), at("offset"));
     if (c.radius < 0.0 || within < 0.0)
@@ -690,7 +690,7 @@ class ContactReader {
     c.rows = 6;
   }
 
-  const TaskContext& of_;
+  const TaskContext& context_;
   const Element& contact_;
   mutable std::string subject_;
 };
@@ -711,14 +711,14 @@ void add_cone_names(const TaskContact& contact, const std::string& frame, std::v
 class LimitReader {
  public:
   LimitReader(const TaskContext& context, const TaskArguments& arguments)
-      : of_(context), limits_(arguments.limits), actuated_(arguments.actuated) {}
+      : context_(context), limits_(arguments.limits), actuated_(arguments.actuated) {}
 
   void read_motors(const std::vector<double>& weights) {
-    std::vector<TaskMotor>& motors = of_.to.law.motor;
+    std::vector<TaskMotor>& motors = context_.to.law.motor;
     for (const std::string& name : actuated_) {
-      const NamedParts::PlacedJoint joint = of_.joint(name);
+      const NamedParts::PlacedJoint joint = context_.joint(name);
       const int n = joint.joint.nv;
-      const std::optional<std::vector<double>>& rated = of_.model.type(joint.index).effort_limit;
+      const std::optional<std::vector<double>>& rated = context_.model.type(joint.index).effort_limit;
       const Argument effort = limits_ ? of_joint("effort", name) : Argument(infinity),
                      power = limits_ ? of_joint("power", name) : Argument(infinity);
       auto [low, high] =
@@ -740,13 +740,13 @@ class LimitReader {
         while (k + same < n && !slides(joint.joint, k + same) == angular) ++same;
         motors.push_back({joint.iv + k, angular, same, weights[motors.size()], std::max(low[i], -far_limit),
                           std::min(high[i], far_limit), std::min(most[i], far_limit)});
-        of_.to.limits.push_back(named("effort", name, k, n));
+        context_.to.limits.push_back(named("effort", name, k, n));
       }
     }
     for (const char* quantity : {"effort", "velocity", "position", "power", "braking"}) {
       const Argument::Named* by_joint = limits_ ? at(quantity).get<Argument::Named>() : nullptr;
       for (const auto& [name, value] : by_joint ? *by_joint : Argument::Named()) {
-        of_.joint(name);
+        context_.joint(name);
         const bool of_motor = std::string(quantity) == "effort" || std::string(quantity) == "power";
         if (of_motor && !std::count(actuated_.begin(), actuated_.end(), name))
           throw ModelError(std::string(quantity) + " of Limits: joint '" + name + "' has no motor in this controller");
@@ -757,9 +757,9 @@ class LimitReader {
   void read_motion() {
     if (!limits_) return;
     for (const bool loops : {false, true})
-      for (std::size_t j = 0; j < of_.mechanism.joints().size(); ++j)
-        if (const NamedParts::PlacedJoint joint = of_.joint(j); joint.closes_loop == loops) add_motion(joint);
-    of_.to.law.horizon = positive("horizon of Limits", at("horizon"));
+      for (std::size_t j = 0; j < context_.mechanism.joints().size(); ++j)
+        if (const NamedParts::PlacedJoint joint = context_.joint(j); joint.closes_loop == loops) add_motion(joint);
+    context_.to.law.horizon = positive("horizon of Limits", at("horizon"));
   }
 
  private:
@@ -814,7 +814,7 @@ class LimitReader {
 
   void add_motion(const NamedParts::PlacedJoint& joint) {
     const std::string& name = joint.joint.name;
-    const model::JointType& type = of_.model.type(joint.index);
+    const model::JointType& type = context_.model.type(joint.index);
     const int n = joint.joint.nv;
     const Argument given = of_joint("velocity", name), position = of_joint("position", name);
     std::vector<double> speed = {infinity};
@@ -842,7 +842,7 @@ class LimitReader {
       if (!placed && !std::isfinite(speed[i])) continue;
       MotionLimit limit{};
       // of a velocity alone the coordinate is not used
-      limit.coordinate = placed ? of_.task_coordinate(joint, k, "a limit of position")
+      limit.coordinate = placed ? context_.task_coordinate(joint, k, "a limit of position")
                                 : TaskCoordinate{joint.iq, joint.iv + k, false, !slides(joint.joint, k)};
       limit.lower = std::max(lower, -far_limit), limit.upper = std::min(upper, far_limit);
       limit.velocity = std::min(speed[i], far_limit), limit.braking = braking;
@@ -852,12 +852,12 @@ class LimitReader {
                      : std::isfinite(lower)                       ? lower + quarter
                      : std::isfinite(upper)                       ? upper - quarter
                                                                   : 0.0;
-      of_.to.law.motion.push_back(limit);
-      of_.to.limits.push_back(named("motion", name, k, n));
+      context_.to.law.motion.push_back(limit);
+      context_.to.limits.push_back(named("motion", name, k, n));
     }
   }
 
-  const TaskContext& of_;
+  const TaskContext& context_;
   const std::optional<Argument::Named>& limits_;
   const std::vector<std::string>& actuated_;
 };

@@ -15,7 +15,6 @@ from ..._showing import largest, table
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.options import Wrenches
 from ...dynamics.reactions import compliance_roots, determined
-from ...dynamics.variants import VariantFunctions
 from ...errors import SarrusError, StateError
 from ..assembly.closing import prepared
 from ..linear_algebra import applied, transposed
@@ -225,8 +224,8 @@ def _may_be_open(robot: LoopFunctions) -> bool:
     """
 
     def tested() -> tuple[bool]:
-        if isinstance(robot, VariantFunctions):
-            return (_may_be_open(robot.base),)
+        if robot._base is not robot:  # variants
+            return (_may_be_open(robot._base),)
         try:
             rest = np.zeros(robot.nv)
             return (not determined(robot._constrained_motion(cast(Any, robot).assemble(), rest, rest)[..., -1]),)
