@@ -19,12 +19,14 @@ void print(const char* name, const Numbers& x) {
 /// Simulate a second from rest at the home, in steps of 1 ms.
 void simulate(const char* name, const sarrus::Robot& robot, const std::vector<Element>& elements,
               sarrus::Method method = sarrus::Method::rk4) {
-  const auto acting = robot.force_elements(elements);
+  const sarrus::Assembled closed = robot.assemble();
+  sarrus::ElementRun run;  // default values depend on the inertia at the start
+  run.start = sarrus::model::NumberArray{{static_cast<std::size_t>(closed.q.size())}, {closed.q.begin(), closed.q.end()}};
+  const auto acting = robot.force_elements(elements, run);
   sarrus::Plan plan;
   plan.method = method;
   plan.force_elements = acting.all();
   const sarrus::Simulation simulation = robot.simulation(plan, acting.numbers().numbers.data());
-  const sarrus::Assembled closed = robot.assemble();
   Numbers state(closed.q.begin(), closed.q.end());
   state.resize(static_cast<std::size_t>(simulation.size()));
   Numbers row = simulation.begin(state);
