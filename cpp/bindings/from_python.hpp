@@ -55,8 +55,16 @@ inline void hand_over(const py::KWArgs<py::object>& all) {
   }
 }
 
+/// Convert a message. Python's escapes replace what is not UTF-8, such as lone surrogates in a user's names.
+inline py::object message_text(const std::string& message) {
+  return py::reinterpret_steal<py::object>(
+      PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "backslashreplace"));
+}
+/// Set Python's error.
+inline void set_error(PyObject* error, const std::string& message) { PyErr_SetObject(error, message_text(message).ptr()); }
+
 [[noreturn]] inline void fail(PyObject* error, const std::string& message) {
-  PyErr_SetString(error, message.c_str());
+  set_error(error, message);
   throw py::error_already_set();
 }
 [[noreturn]] inline void no_such_name(const std::string& kind, const std::string& name, std::vector<std::string> names) {

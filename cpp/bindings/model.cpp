@@ -814,7 +814,7 @@ void bind_model(py::module_& m) {
           "ends",
           [](const model::Builder& b, const py::handle& first, const py::handle& second, const py::str& subject) {
             model::BodyPoint ends[2];
-            const std::string of = from_text(subject);
+            const std::string of = printable(from_text(subject));
             read({first, "first", [&] { return of; }}, ends[0]), read({second, "second", [&] { return of; }}, ends[1]);
             b.check_ends(ends[0], ends[1], of);
             return py::make_tuple(Plain::of(ends[0]), Plain::of(ends[1]));
@@ -824,7 +824,7 @@ void bind_model(py::module_& m) {
           "body",
           [](const model::Builder& b, const py::handle& body, const py::str& subject) {
             std::string name;
-            const std::string of = from_text(subject);
+            const std::string of = printable(from_text(subject));
             read({body, "body", [&] { return of; }}, name);
             return to_text(b.known_body(name, of));
           },

@@ -342,17 +342,17 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
     try {
       if (p) std::rethrow_exception(p);
     } catch (const sarrus::NameNotFoundError& e) {
-      PyErr_SetString(from_python().NameNotFoundError, e.what());
+      set_error(from_python().NameNotFoundError, e.what());
     } catch (const sarrus::ModelError& e) {
-      PyErr_SetString(from_python().ModelError, e.what());
+      set_error(from_python().ModelError, e.what());
     } catch (const sarrus::NoAnswer& e) {
-      PyErr_SetString(from_python().StateError, e.what());
+      set_error(from_python().StateError, e.what());
     } catch (const sarrus::ShapeError& e) {
-      PyErr_SetString(from_python().ShapeError, e.what());
+      set_error(from_python().ShapeError, e.what());
     } catch (const sarrus::AssemblyError& e) {
-      PyErr_SetString(from_python().AssemblyError, e.what());
+      set_error(from_python().AssemblyError, e.what());
     } catch (const sarrus::NotRealizable& e) {
-      PyErr_SetString(from_python().NotRealizableError, e.what());
+      set_error(from_python().NotRealizableError, e.what());
     }
   });
 

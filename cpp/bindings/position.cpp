@@ -86,7 +86,7 @@ template <class F> auto tracked(F f) {
   try {
     return f();
   } catch (const PathTrackingError& e) {
-    const py::object args = py::make_tuple(e.what(), py::cast(e.path), py::cast(e.last));
+    const py::object args = py::make_tuple(bindings::message_text(e.what()), py::cast(e.path), py::cast(e.last));
     PyErr_SetObject(bindings::from_python().PathTrackingError, args.ptr());
     throw py::error_already_set();
   }

@@ -473,7 +473,7 @@ template <int op> PyObject* call(PyObject* self, PyObject* const* args, Py_ssize
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& e) {
-    PyErr_SetString(PyExc_RuntimeError, e.what());
+    set_error(PyExc_RuntimeError, e.what());
   }
   return nullptr;
 }

@@ -174,6 +174,8 @@ BUILDING = {
     "body named by numbers": (lambda: bodies(np.zeros(3)), ModelError, "a body needs a name"),
     "body that clears the screen": (lambda: bodies("a\x1b[2J"), ModelError, r"a body needs a name that can be printed; 'a\\x1b\[2J' contains U\+001B"),
     "body on two lines": (lambda: bodies("a\nb"), ModelError, r"'a\\nb' contains U\+000A"),
+    "cable with half a character": (lambda: bodies("a").add_cable("\ud800", ("ground", ZERO), "a\ud800"), ModelError, r"cable '\\ud800'"),
+    "cable on two lines": (lambda: bodies("a").add_cable("up\n", ("ground", ZERO), ("b\n", ZERO)), NameNotFoundError, r"no body is named 'b\\n'"),
     "body with half a character": (lambda: bodies("a\ud800"), ModelError, r"contains U\+D800"),
     "joint written backwards": (lambda: build(("ground", "a"), called="\u202ej"), ModelError, r"a joint needs a name that can be printed; '\\u202ej' contains U\+202E"),
     "frame that ends its line": (lambda: bodies("a").add_frame("\u2028", "a"), ModelError, r"a frame needs a name that can be printed"),
