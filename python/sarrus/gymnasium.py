@@ -101,7 +101,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._threads, self._tensors = threads, tensors
         base: Any = robot.base if isinstance(robot, Variants) else robot
         names = tuple(base.actuated or base.joints) if motors is None else tuple(motors)
-        self._motors = np.array(velocities(base, names))
+        self._motors = np.array(velocities(base, names), int)  # also where no motor is named
         if closing := [name for name in names if base.joint(name).closes_loop]:
             raise ModelError(
                 f"motors of environments act along velocities in v, which has no entries for loop joints such as {', '.join(map(repr, closing))}: name other joints "

@@ -300,3 +300,11 @@ def test_motors_in_joints_that_close_loops_are_refused():
     robot = sarrus.mechanisms.cable_platform()
     with pytest.raises(sarrus.ModelError, match="which has no entries for loop joints"):
         sarrus.gymnasium.VectorEnv(robot, 2, observe=lambda q, v: q, reward=lambda q, v, u: q[:, 0], start={})
+
+
+def test_environments_without_motors_move_freely():
+    env = made(motors=(), efforts=(), reward=lambda q, v, u: v[:, 0])
+    seen, _ = env.reset(seed=1)
+    now, *_ = env.step(np.zeros((N, 0)))
+    run = sarrus.simulate(FOURBAR, seen[0, :3], seen[0, 3:], 0.01, method="semi_implicit", dt=1e-3)
+    np.testing.assert_allclose(now[0], np.hstack([run.q[-1], run.v[-1]]), atol=1e-11)
