@@ -51,11 +51,12 @@ int Positions::prescribed_motions(const std::vector<int>& joints) const {
   return prescribed;
 }
 
-bool Positions::all_lead(const std::vector<int>& joints, const Vector& start, const std::optional<double>& time) const {
+Flags Positions::all_lead(const std::vector<int>& joints, const States& states, const RowMajor& start, const Times& time) const {
   const Tree& tree = model_.mechanism.tree();
   const int prescribed = prescribed_motions(joints),
             certain = std::max(tree.nv - tree.loops.rows, 0);  // so many are free at least
-  return prescribed <= certain || !(prescribed > free_motions(States(), row(start), times(time)).second(0));  // also for NaN
+  if (prescribed <= certain) return Flags::Constant(states.count, true);
+  return !(free_motions(states, start, time).second.array() < prescribed);  // true for NaN
 }
 
 std::map<std::vector<int>, std::vector<int>> Positions::by_leading_joints(const Request& request, const RowMajor& start) const {
@@ -66,7 +67,7 @@ std::map<std::vector<int>, std::vector<int>> Positions::by_leading_joints(const 
   std::map<std::vector<int>, std::vector<int>> groups;
   std::vector<int>& together = groups[all];
   if (prescribed <= std::max(tree.nv - tree.loops.rows, 0)) {
-    for (int i = 0; i < request.states.count; ++i) together.push_back(i);
+    together = where(Flags::Constant(request.states.count, true));
     return groups;
   }
   auto [projectors, counts] = free_motions(request.states, start, request.time);

@@ -21,18 +21,32 @@ std::optional<Vector> Positions::quick_solution(const Closure& closing, const do
     const bool good = closed.open <= tolerances::closed && (!closing.limited || closing.within(closed.q, 0.0, time));
     return good ? std::optional<Vector>(closed.q) : std::nullopt;
   }
-  if (!all_lead(closing.fixed, start, *input)) return std::nullopt;
-  const double steps[3] = {PathOptions().max_step, PathOptions().min_step, tolerances::closed};
-  Vector answer(nq + branch_outcome::numbers);
-  const double status = closing.functions().evaluate(
-      Operation::move_along_branch, {near, closing.fixed_mask.data(), closing.units.data(), steps, input}, answer.data());
-  const double outcome = answer(nq), passed = answer(nq + 2), crossings = answer(nq + 3);
-  if (status != 0.0 || !answer.allFinite() || outcome < branch_outcome::free || passed < 1.0 || crossings > 0.0)
-    return std::nullopt;
-  Vector q = answer.head(nq);
-  if (outcome >= branch_outcome::followed) q = closing.unwound(q, Vector(start));
-  if (closing.limited && !closing.within(q, 0.0, time)) return std::nullopt;
-  return q;
+  const States one;
+  const RowMajor from = start.transpose();
+  if (!all_lead(closing.fixed, one, from, time)(0)) return std::nullopt;
+  const RowMajor inputs = Eigen::Map<const RowMajor>(input, 1, 1 + nq + closing.numbers);
+  auto [q, certain] = jump(closing, one, from, inputs);
+  return certain(0) ? std::optional<Vector>(q.row(0)) : std::nullopt;
+}
+
+/// Move along branches from starts (n, nq) in one call of the kernels. True for results that are certain to be on the branch and within limits.
+std::pair<RowMajor, Flags> Positions::jump(const Closure& closing, const States& states, const RowMajor& start,
+                                           const RowMajor& inputs) const {
+  const int nq = closing.mechanism().tree().nq;
+  const RowMajor steps = Eigen::RowVector3d(PathOptions().max_step, PathOptions().min_step, tolerances::closed);
+  const RowMajor fixed = row(closing.fixed_mask), scales = closing.scales(states, {}, true), times = inputs.leftCols(1);
+  const RowMajor answer = closing.evaluate(Operation::move_along_branch, states, {&start, &fixed, &scales, &steps, &inputs},
+                                           nq + branch_outcome::numbers);
+  const auto outcome = answer.col(nq).array();
+  RowMajor q = answer.leftCols(nq);
+  if ((outcome >= branch_outcome::followed).any()) {
+    const RowMajor unwound = closing.unwound(q, start);
+    for (const int i : where(outcome >= branch_outcome::followed)) q.row(i) = unwound.row(i);
+  }
+  Flags certain = answer.array().isFinite().rowwise().all() && outcome >= branch_outcome::free &&
+                  answer.col(nq + 2).array() >= 1.0 && answer.col(nq + 3).array() == 0.0;
+  if (closing.limited) certain = certain && closing.within(states, q, 0.0, times);
+  return {std::move(q), std::move(certain)};
 }
 
 /// Return the closed starts; a start that all states share is closed once.
@@ -92,38 +106,25 @@ std::pair<AssembledStates, std::string> Positions::solve(const Request& request)
   return {result, rest.reason};
 }
 
-/// Solve states from starts that nearly close the loops in one call of the kernels; the others are false, and their q does not change.
+/// Solve states whose starts nearly close the loops in one call of the kernels, as in a control loop; the other states are false, and their rows of q
+/// do not change.
 Flags Positions::quick_solutions(const Request& request, RowMajor& q) const {
   const Mechanism& mechanism = model_.mechanism;
-  const Tree& tree = mechanism.tree();
+  const int nq = mechanism.tree().nq;
   const States& states = request.states;
-  Flags solved = Flags::Constant(states.count, false);
-  if (!states.is_batch || !request.near.q || request.near.q->rows() != states.count || !request.near.joints.empty() ||
-      request.tolerance != tolerances::closed || tree.loops.pfaffian_values > 0 ||
-      prescribed_motions(request.goal.joints) > std::max(tree.nv - tree.loops.rows, 0))
-    return solved;
-  const auto closing = closure(request.goal.frames, request.goal.joints);
+  if (!request.near.q || request.near.q->rows() != states.count || !request.near.joints.empty() ||
+      request.tolerance != tolerances::closed || mechanism.tree().loops.pfaffian_values > 0)
+    return Flags::Constant(states.count, false);
   const RowMajor& start = *request.near.q;
-  RowMajor input = RowMajor::Zero(states.count, 1 + tree.nq + closing->numbers),
-           coordinates = RowMajor::Zero(states.count, tree.nq);
+  const auto closing = closure(request.goal.frames, request.goal.joints);
+  RowMajor inputs(states.count, 1 + nq + closing->numbers), coordinates = RowMajor::Zero(states.count, nq);
   set_coordinates(mechanism, request.goal.joints, request.goal.coordinates, coordinates);
-  for (int i = 0; i < states.count; ++i) input(i, 0) = time_of(request.time, i);
-  input.middleCols(1, tree.nq) = coordinates, input.rightCols(closing->numbers) = request.input(*closing).targets;
-  const RowMajor steps = Eigen::RowVector3d(PathOptions().max_step, PathOptions().min_step, request.tolerance);
-  const RowMajor fixed = row(closing->fixed_mask), scales = closing->scales(states, {}, true);
-  const RowMajor answer = closing->evaluate(Operation::move_along_branch, states, {&start, &fixed, &scales, &steps, &input},
-                                            tree.nq + branch_outcome::numbers);
-  const auto outcome = answer.col(tree.nq).array();
-  RowMajor solution = answer.leftCols(tree.nq);
-  const RowMajor unwound = closing->unwound(solution, start);
-  for (const int i : where(outcome >= branch_outcome::followed)) solution.row(i) = unwound.row(i);
-  const Flags within =
-      closing->limited ? closing->within(states, solution, 0.0, request.time) : Flags::Constant(states.count, true);
-  for (int i = 0; i < states.count; ++i) {
-    solved(i) = answer.row(i).allFinite() && outcome(i) >= branch_outcome::free && answer(i, tree.nq + 2) >= 1.0 &&
-                answer(i, tree.nq + 3) == 0.0 && within(i) && sound_quaternions(mechanism, false, start.row(i).data());
-    if (solved(i)) q.row(i) = solution.row(i);
-  }
+  for (int i = 0; i < states.count; ++i) inputs(i, 0) = time_of(request.time, i);
+  inputs.middleCols(1, nq) = coordinates, inputs.rightCols(closing->numbers) = request.input(*closing).targets;
+  auto [solution, solved] = jump(*closing, states, start, inputs);
+  solved = solved && all_lead(request.goal.joints, states, start, request.time);
+  for (int i = 0; i < states.count; ++i) solved(i) = solved(i) && sound_quaternions(mechanism, false, start.row(i).data());
+  for (const int i : where(solved)) q.row(i) = solution.row(i);
   return solved;
 }
 
@@ -160,18 +161,6 @@ Assembled Positions::inverse_kinematics(const FrameNumbersByName& frames, const 
   Request request{{}, goal(frames, fixed, 1), start(near), times(options.time), options.branch};
   request.starts = request.starts_of_start = options.starts, request.seed = options.seed, request.tolerance = options.tolerance;
   request.explains = true;
-  const Goal& to = request.goal;
-  const bool is_tracked = options.branch != BranchChoice::any &&
-                          (!to.frames.empty() || (!to.joints.empty() && model_.mechanism.tree().loops.rows > 0));
-  if (is_tracked && options.tolerance == tolerances::closed && model_.mechanism.tree().loops.pfaffian_values == 0 &&
-      request.near.q && request.near.joints.empty() && sound_quaternions(model_.mechanism, false, request.near.q->data())) {
-    const auto closing = closure(to.frames, to.joints);
-    RowMajor coordinates = RowMajor::Zero(1, model_.mechanism.tree().nq);
-    set_coordinates(model_.mechanism, to.joints, to.coordinates, coordinates);
-    Vector input(1 + coordinates.size() + closing->numbers);
-    input << options.time.value_or(0.0), coordinates.transpose(), request.input(*closing).targets.transpose();
-    if (std::optional<Vector> q = quick_solution(*closing, request.near.q->data(), input.data())) return {*q, false, {}};
-  }
   const auto [solved, reason] = solve(request);
   return {solved.q.row(0), solved.status[0] == other_branch, reason};
 }

@@ -18,7 +18,7 @@
 
 namespace sarrus {
 
-/// If the branch of the start does not reach the goal: return the nearest solution on any branch, or raise an error, or ignore the branch.
+/// Behaviour if the branch of the start does not reach the goal: return the nearest solution on any branch, raise an error, or ignore the branch.
 enum class BranchChoice { start, only, any };
 
 /// Options of assembly. `starts`: number of other starts that are tried if the first one fails; `tolerance`: largest residual of a
@@ -211,7 +211,9 @@ class Positions {
   std::vector<int> joints_in_tree(const std::vector<int>& joints) const;
   int prescribed_motions(const std::vector<int>& joints) const;
   /// Return true if no more coordinates of these joints are prescribed than the loops leave free, so that all of them determine the motion.
-  bool all_lead(const std::vector<int>& joints, const Vector& start, const std::optional<double>& time) const;
+  Flags all_lead(const std::vector<int>& joints, const States& states, const RowMajor& start, const Times& time) const;
+  std::pair<RowMajor, Flags> jump(const Closure& closing, const States& states, const RowMajor& start,
+                                  const RowMajor& inputs) const;
   /// Return the states for which the same of the fixed joints determine the motion, by these joints.
   std::map<std::vector<int>, std::vector<int>> by_leading_joints(const Request& request, const RowMajor& start) const;
   Continuation continued(const Request& request, const std::vector<int>& leading, const RowMajor& near,
