@@ -105,8 +105,12 @@ class RestitutionLimit {
     double *full = arena_.take<double>(contacts), *p = arena_.take<double>(n), *least = arena_.take<double>(n);
     std::copy(restitution, restitution + contacts, full);
     for (int part = 0; part < parts_ && solution_.reached; ++part) {
-      const double most = work(part).sum;
-      if (!work(part).gains()) continue;
+      bool has_restitution = false;
+      for (int i = 0; i < contacts; ++i) has_restitution |= part_[i] == part && restitution[i] != 0.0;
+      if (!has_restitution) continue;  // most islands of a step: bodies at rest, for which the work need not be computed
+      const Work all = work(part);
+      const double most = all.sum;
+      if (!all.gains()) continue;
       double low = 0.0, high = 1.0, allowed = 0.0, at_low = 0.0, at_high = most, left = HUGE_VAL, size = 0.0;
       ConeSolution best = solution_;
       int last = 0;  // the end that the last trial moved, -1 or 1
