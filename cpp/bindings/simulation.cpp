@@ -643,7 +643,7 @@ void bind_timing(py::module_& m) {
       .def("check", &Timing::check)
       .def("check_advance", &Timing::check_advance)
       .def("check_longest_step", &Timing::check_longest_step, py::arg("longest"))
-      .def("check_period", &Timing::check_period, py::arg("period"))
+      .def("check_period", &Timing::check_period, py::arg("period"), py::arg("controller"))
       .def("divisors", &Timing::divisors);
 }
 

@@ -15,7 +15,7 @@ struct CollisionContacts : ForceElement {
   static constexpr const char* name = "CollisionContacts";
   static constexpr bool has_rates = false, beside_variants = false, varies = false, states_jump = true;
   /// Number of internal states of a step: the natural map [m/s] and the number of pressing points, then the values of each pressing point.
-  static constexpr int before_points = 2;
+  static constexpr int before_points = values_before_points;
   /// Values of a point: id; mean force of the step on the first shape's body (world) [N]; position (world) [m]; and, with rotational friction, moment
   /// [N m].
   enum : int { id, force, position = 4, moment = 7 };

@@ -37,8 +37,22 @@ bool has_forces(const JointType& joint) {
     return std::any_of((joint.*force).begin(), (joint.*force).end(), [](double x) { return x != 0.0; });
   });
 }
-/// Return true if the order of the joint's velocities is not that of a gimbal's parameters.
-bool has_own_velocities(const JointType& joint) { return joint.kind == JointKind::spherical || joint.kind == JointKind::planar; }
+/// Return true if some velocity of a joint is not the rate of a coordinate, as those of gimbals are.
+bool has_own_velocities(JointKind kind) {
+  return visit_every(kind, 0, [](auto type) {
+    for (std::size_t k = 0; k < type.velocities.size(); ++k)
+      if (!type.is_rate(static_cast<int>(k))) return true;
+    return false;
+  });
+}
+
+/// Return the kind of joint with exactly these free directions (bits), at least two; none: only a gimbal has these.
+std::optional<JointKind> kind_with(int free) {
+  const bool several = (free & (free - 1)) != 0;
+  for (const JointKind kind : joint_kinds)
+    if (several && free_components(kind) == free) return kind;
+  return {};
+}
 
 /// Return the reason why a joint cannot be replaced, or an empty text.
 std::string reason_to_stay(const model::Joint& joint) {
@@ -46,7 +60,7 @@ std::string reason_to_stay(const model::Joint& joint) {
   if (joint.actuated) return "it has a motor";
   if (free_components(joint.joint.kind) < 0)
     return std::string("no less restrictive joint type exists for ") + joint.joint.name();
-  if (has_own_velocities(joint.joint) && has_forces(joint.joint))
+  if (has_own_velocities(joint.joint.kind) && has_forces(joint.joint))
     return "no joint with fewer constraint rows has its velocities, on which its damping, friction or spring acts";
   return {};
 }
@@ -64,17 +78,14 @@ JointType looser_type(const JointType& joint, int free) {
     return all;
   };
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  const bool keeps = !has_own_velocities(joint);
+  const bool keeps = !has_own_velocities(joint.kind);
   for (const auto force : forces) looser.*force = keeps ? spread(joint.*force, 0.0) : std::vector<double>(looser.nv());
   if (keeps && joint.velocity_limit) looser.velocity_limit = spread(*joint.velocity_limit, infinity);
   if (keeps && joint.effort_limit) looser.effort_limit = spread(*joint.effort_limit, infinity);
   if (keeps && joint.limits) looser.limits = {spread(joint.limits->first, -infinity), spread(joint.limits->second, infinity)};
-  constexpr int ball = 0b000111, cylinder = 0b100100;
   const bool plain = !has_forces(looser) && !looser.velocity_limit && !looser.effort_limit && !looser.limits;
-  if (free == cylinder || (free == ball && plain)) {
-    looser.kind = free == ball ? JointKind::spherical : JointKind::cylindrical;
-    looser.constants = JointConstants();
-  }
+  if (const std::optional<JointKind> kind = kind_with(free); kind && (plain || !has_own_velocities(*kind)))
+    looser.kind = *kind, looser.constants = JointConstants();
   return looser;
 }
 

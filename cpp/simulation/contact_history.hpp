@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "../contact/point.hpp"
-#include "../elements/collision_contacts.hpp"
 
 namespace sarrus {
 
@@ -61,7 +60,7 @@ ContactHistory contact_history(std::int64_t samples, const double* q, int nq, co
               plane.states > 4 ? transpose_times(axes, Vec3<double>(state + 4)) : none);
     }
     if (shapes) {
-      const double *state = z + shapes->first, *point = state + CollisionContacts::before_points;
+      const double *state = z + shapes->first, *point = state + values_before_points;
       const int pressing = static_cast<int>(state[1]);
       residual = std::max(residual, state[0]);
       all.left_out += std::max(pressing - shapes->kept, 0);

@@ -46,13 +46,13 @@ struct Timing {
       refuse("max_step = " + text(longest) + " s is too short: time near " + text(latest) +
              " s does not advance by such a step, or " + text(duration) + " s take more than 2^53 steps");
   }
-  /// Check the period of a digital controller.
-  void check_period(double period) const {
+  /// Check the period of a digital controller, whose class has this name.
+  void check_period(double period, const std::string& controller) const {
     const double least = std::max(shortest_period * duration, shortest_part * step) * (1.0 - 1e-9);
     if (period < least)
-      refuse("period = " + text(period) + " s of SampleAndHold is too short for " + text(duration) +
+      refuse("period = " + text(period) + " s of " + controller + " is too short for " + text(duration) +
              " s in steps of dt = " + text(step) + " s; expected at least " + digits(least) +
-             " s. Give the controllers without SampleAndHold, or a smaller dt");
+             " s. Give the controllers without " + controller + ", or a smaller dt");
   }
   /// Return the divisors, powers of two, by which the step may be divided: time advances, and there are at most 2^20 steps.
   std::vector<int> divisors() const {

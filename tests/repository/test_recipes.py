@@ -98,8 +98,6 @@ def test_no_file_but_its_own_knows_a_joint():
             glides = {"Planar"} if file.name == "glide.hpp" else set()
             # the error of a cable's own number, and functions that make joints for C++ programs
             written = {"joint_type.cpp": {"Cable"}, "joint_type.hpp": names}.get(file.name, set())
-            if file.name == "loosening.cpp":  # looser joints have the axes of these
-                written |= {"Cylindrical", "Planar"}
             written |= (
                 {"Revolute"} if file == ROOT / "cpp" / "reading" / "elements.cpp" else set()
             )  # of a reaction wheel
@@ -109,7 +107,7 @@ def test_no_file_but_its_own_knows_a_joint():
 def test_no_file_but_its_own_knows_a_force_element():
     """No C++ file outside of cpp/elements names a force element.
 
-    Exceptions: controllers with a clock, in System and Timing; springs that a run takes from the mechanism; elements that are rows of a step with rigid contact;
+    Exceptions: controllers with a clock, in System; springs that a run takes from the mechanism; elements that are rows of a step with rigid contact;
     effort tables, of which derivatives use the efforts of a step; and in cpp/reading, arguments that are not fields.
     """
     files = [f for f in (ROOT / "cpp" / "elements").glob("*.hpp") if "name = " in f.read_text()]
@@ -117,12 +115,12 @@ def test_no_file_but_its_own_knows_a_force_element():
     assert len(names) == 18
     efforts = {"step_kernels.cpp", "step_rates.hpp", "step_pullback.hpp"}
     allowed = {
-        "SampleAndHold": {"system.hpp", "timing.hpp"},
+        "SampleAndHold": {"system.hpp"},
         "LoopSpring": {"system.hpp", "run_numbers.hpp", "simulation.cpp"},
     }
     allowed |= {
         "RigidContact": {"step_rows.hpp", "contact_step.hpp", "simulation.cpp"},
-        "CollisionContacts": {"step_rows.hpp", "contact_step.hpp", "simulation.cpp", "contact_history.hpp"},
+        "CollisionContacts": {"step_rows.hpp", "contact_step.hpp", "simulation.cpp"},
         "EndStop": {"step_rows.hpp", "contact_step.hpp"},
         "EffortTable": efforts,
         "ZeroOrderHold": efforts,

@@ -416,7 +416,7 @@ class Prepared:
         stepping.timing.check_advance()
         for term in forces.terms:
             if term["kind"] == "SampleAndHold":
-                stepping.timing.check_period(term["period"])
+                stepping.timing.check_period(term["period"], term["kind"])
         setup = Setup(
             mechanism, method, stepping.stabilisation, stepping.gains, forces.terms, forces.effort_limits, limits.terms,
             stops_of(mechanism, elements),
