@@ -201,6 +201,7 @@ def checked_count(name: str, value: Any, least: int = 1, most: float = np.inf) -
     return count
 
 
+MOST_THREADS = 2**16  # more than any machine has
 ENDLESS = 10**9  # largest count: larger ones take longer than any caller waits, and their arrays do not fit in memory
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _core
 from ._arrays import (
+    MOST_THREADS,
     Array,
     ArrayLike,
     checked_count,
@@ -18,7 +19,7 @@ from ._arrays import (
 )
 from .analysis.actuation import efforts
 from .analysis.assembly.closing import TOLERANCE, check_frames, checked_steps, checked_tolerance, positions
-from .analysis.assembly.position import MOST_THREADS, States, Targets, solved_many
+from .analysis.assembly.position import States, Targets, solved_many
 from .analysis.joint_targets import JointCoordinates, paths
 from .analysis.mobility.map import mobility_map
 from .analysis.scaling import units_of_motion

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._arrays import Array, checked_count, common_axes, real_array, real_rows
+from .._arrays import MOST_THREADS, Array, checked_count, common_axes, real_array, real_rows
 from .._core import Status
 from .._renamed import renamed_arguments, renamed_attribute
 from .._showing import Brief
@@ -23,7 +23,7 @@ from ..mechanism import Mechanism, checked_mechanism
 from ..variants import Variants
 from . import setup
 from .setup import Prepared, Stepping
-from .sweep import MOST_THREADS, RunForces, Sweep, _equally_many, _prepared
+from .sweep import RunForces, Sweep, _equally_many, _prepared
 from .trajectory import Trajectory
 
 if TYPE_CHECKING:

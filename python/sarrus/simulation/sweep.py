@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from .. import _core
-from .._arrays import Array, ArrayLike, NDArray, checked_count, checked_path, checked_truth, is_masked
+from .._arrays import MOST_THREADS, Array, ArrayLike, NDArray, checked_count, checked_path, checked_truth, is_masked
 from .._core import Status
 from .._files import needed, replacing
 from .._renamed import ELEMENTS, renamed_arguments, renamed_attribute, with_new_kinds
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ..description.specs import Description
-
-MOST_THREADS = 2**16  # more than any machine has
 
 
 @shows_options

@@ -13,7 +13,17 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._arrays import Array, checked_count, checked_time, checked_times, checked_truth, common_axes, into, real_array
+from ..._arrays import (
+    MOST_THREADS,
+    Array,
+    checked_count,
+    checked_time,
+    checked_times,
+    checked_truth,
+    common_axes,
+    into,
+    real_array,
+)
 from ..._core import Status
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.options import Branching, FrameTimeOptions, SearchOptions, Unpack, shows_options
@@ -39,8 +49,6 @@ from .closing import (
     positions,
 )
 from .rates import Rates, completed
-
-MOST_THREADS = 2**16  # more than any machine has
 
 Targets = Mapping[str, ArrayLike | Transform]
 
