@@ -202,6 +202,7 @@ struct ForceElement {
   // true if the element can be evaluated for several variants in lanes; false if only one by one
   static constexpr bool beside_variants = true;
   static constexpr bool has_linear_rates = false;
+  static constexpr bool can_be_sampled = false;  // true for controllers that SampleAndHold may contain
   static constexpr bool states_jump = false;  // true if internal states cannot be interpolated, such as identifiers of points
   static constexpr bool varies = true;  // true if the element can be evaluated with dual numbers, for derivatives of steps
   int states() const { return 0; }

@@ -7,7 +7,7 @@ namespace sarrus {
 
 struct FeedforwardEffort : ForceElement {
   static constexpr const char* name = "FeedforwardEffort";
-  static constexpr bool has_rates = false;
+  static constexpr bool has_rates = false, can_be_sampled = true;
   JointVelocity joint;
   const Law* law;
 

@@ -22,7 +22,7 @@ namespace sarrus {
 
 /// Members that all such control laws have: motors, and coordinates with a target.
 struct ModelLaw : ForceElement {
-  static constexpr bool has_rates = true, varies = false;
+  static constexpr bool has_rates = true, varies = false, can_be_sampled = true;
   // coordinates with a target: all of a tree; with loops, as many as there are degrees of freedom
   std::vector<JointTarget> targets;
   std::vector<JointVelocity> motors;  // motors of the mechanism; empty: every velocity of the tree has one

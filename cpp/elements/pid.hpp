@@ -8,7 +8,7 @@ namespace sarrus {
 
 struct PID : ForceElement {
   static constexpr const char* name = "PID";
-  static constexpr bool has_rates = true, has_linear_rates = true;
+  static constexpr bool has_rates = true, has_linear_rates = true, can_be_sampled = true;
   JointCoordinate joint;
   const Law* target;
   Number proportional, integral, derivative;

@@ -9,6 +9,7 @@
 
 #include "../mobility/effective_inertia.hpp"
 #include "checks.hpp"
+#include "kinds.hpp"
 
 namespace sarrus {
 namespace {
@@ -16,104 +17,6 @@ namespace {
 using namespace reading;
 
 constexpr double most_of_kernels = 1e300;  // replaces infinity, because kernels are compiled for finite numbers
-
-// ---- kinds and their arguments ---------------------------------------------------------------------------------------
-
-/// Call visit(kind) for each kind that has a name, with default values, in the order of evaluation.
-template <class Visit> void each_kind(Visit&& visit) {
-  const auto named = [&](const auto& none) {
-    using Kind = typename std::decay_t<decltype(none)>::Kind;
-    if (*Kind::name) visit(Kind{});
-  };
-  std::apply([&](const auto&... none) { (named(none), ...); }, EveryKind<Elements>());
-}
-
-const Argument required = Argument::Other(), none;
-
-/// Arguments of the kinds whose arguments are not the fields of their structs, or have default values.
-const std::map<std::string, Argument::Named>& special_arguments() {
-  const Argument no_limits = {-infinity, infinity};
-  const Argument::Named tracking = {{"targets", required}, {"proportional", 100.0}, {"derivative", 20.0}},
-                        table = {{"times", required}, {"u", required}, {"joints", none}};
-  static const std::map<std::string, Argument::Named> all = {
-      {"PID",
-       {{"joint", required},
-        {"proportional", 0.0},
-        {"integral", 0.0},
-        {"derivative", 0.0},
-        {"target", 0.0},
-        {"limits", no_limits},
-        {"index", 0}}},
-      {"FeedforwardEffort", {{"joint", required}, {"law", required}, {"index", 0}}},
-      {"ComputedTorque", tracking},
-      {"PDPlus", tracking},
-      {"GravityCompensation", {{"scale", 1.0}}},
-      {"LuGreFriction",
-       {{"joint", required},
-        {"sliding", required},
-        {"sticking", none},
-        {"stribeck_velocity", 0.01},
-        {"stiffness", 1e4},
-        {"damping", none},
-        {"index", 0}}},
-      {"CompliantContact",
-       {{"frame", required},
-        {"radius", 0.0},
-        {"normal", "z"},
-        {"offset", 0.0},
-        {"stiffness", 1e5},
-        {"exponent", 1.5},
-        {"dissipation", 0.5},
-        {"friction", 0.6},
-        {"slip_velocity", 1e-3},
-        {"height", none},
-        {"along", "x"}}},
-      {"RigidContact",
-       {{"frame", required},
-        {"radius", 0.0},
-        {"on", "ground"},
-        {"normal", "z"},
-        {"offset", 0.0},
-        {"friction", 0.6},
-        {"restitution", 0.0},
-        {"torsional_friction", 0.0},
-        {"rolling_friction", 0.0},
-        {"restitution_law", "newton"}}},
-      {"EndStop", {{"joint", required}, {"limits", none}, {"stiffness", none}, {"damping", none}, {"index", 0}}},
-      {"Thruster", {{"frame", required}, {"thrust", required}, {"axis", "x"}, {"limits", {0.0, infinity}}}},
-      {"ActuatorModel",
-       {{"joint", required},
-        {"time_constant", none},
-        {"natural_frequency", none},
-        {"damping_ratio", 0.7},
-        {"torque_speed", none},
-        {"gear_ratio", 1.0},
-        {"index", 0}}},
-      {"ReactionWheel",
-       {{"joint", required}, {"torque", 0.0}, {"torque_limit", infinity}, {"momentum_limit", infinity}, {"inertia", none}}},
-      {"EffortTable", table},
-      {"ZeroOrderHold", table},
-      {"CollisionContacts",
-       {{"scene", required},
-        {"bodies", required},
-        {"coefficients", required},
-        {"pairs", none},
-        {"friction", none},
-        {"restitution", none},
-        {"torsional_friction", none},
-        {"rolling_friction", none},
-        {"restitution_law", "newton"}}},
-      {"SampleAndHold", {{"controllers", required}, {"calls", false}, {"period", 1e-3}, {"delay", 0.0}, {"quantisation", none}}},
-  };
-  return all;
-}
-
-/// True for controllers that SampleAndHold may contain.
-bool can_be_sampled(const std::string& kind) {
-  static const std::set<std::string> kinds = {"PID",    "FeedforwardEffort",   "ComputedTorque",
-                                              "PDPlus", "GravityCompensation", "TaskControl"};
-  return kinds.count(kind) > 0;
-}
 
 // ---- numbers of runs -----------------------------------------------------------------------------------------------
 
@@ -310,10 +213,12 @@ class Reader {
   }
   void read(const std::string& key, const ForceElements*& x, Sign) const {
     const auto elements = object<Argument::Elements>(key);
-    for (const Element& each : *elements)
-      if (!can_be_sampled(each.kind))
-        throw ModelError(each.name +
-                         " cannot be sampled: pass [SampleAndHold(...), element] instead of an element inside SampleAndHold");
+    for (const Element& inner : *elements)
+      each_kind([&](const auto& kind) {
+        if (inner.kind == kind.name && !kind.can_be_sampled)
+          throw ModelError(inner.name +
+                           " cannot be sampled: pass [SampleAndHold(...), element] instead of an element inside SampleAndHold");
+      });
     x = list_.keep_inner(
         [&](ForceElementList& inner) { add_elements(context_.model, *elements, context_.run, inner, context_.parameters); });
   }
@@ -386,6 +291,7 @@ class Reader {
   void prepare(ComputedTorque& e) { prepare_tracking(e); }
   void prepare(PDPlus& e) { prepare_tracking(e); }
   void prepare_tracking(TrackingLaw& e);
+  Numbers gains(const char* key, std::size_t n, const std::string& size) const;
   void prepare(GravityCompensation& e) {
     if (context_.tree.loops.rows > 0 || !actuated_joints(context_.mechanism).empty()) e.motors = context_.motors(element_.name);
     set_.insert("motors");
@@ -442,6 +348,23 @@ class Reader {
   std::set<std::string> set_;  // fields that have their values already
 };
 
+/// Return the gains of n targets (n,) or (runs, n). An argument with one number applies to all targets.
+Numbers Reader::gains(const char* key, std::size_t n, const std::string& size) const {
+  Numbers gain = array(label(key), at(key));
+  const auto& shape = gain.shape;
+  const bool one = shape.empty(), per_run = shape.size() == 2 && (shape[1] == 1 || shape[1] == n);
+  if (!one && shape != std::vector<std::size_t>{n} && !per_run) {
+    const std::string count = std::to_string(n);
+    throw ShapeError(label(key) + " must be a number, (" + size + ",) = (" + count + ",), or for many runs (runs, " + count +
+                     ") or (runs, 1); got " + shape_text(shape));
+  }
+  if (!one && !(per_run && shape[1] != n)) return gain;
+  Numbers each{shape, {}};
+  each.shape.resize(per_run ? 2 : 1), each.shape.back() = n;
+  for (const double x : gain.numbers) each.numbers.insert(each.numbers.end(), n, x);
+  return each;
+}
+
 void Reader::prepare_tracking(TrackingLaw& e) {
   const std::string& kind = element_.name;
   const Argument::Named* by_joint = at("targets").get<Argument::Named>();
@@ -483,24 +406,7 @@ void Reader::prepare_tracking(TrackingLaw& e) {
     for (const Target& target : targets) velocities.push_back({target.at.iv});
     context_.check_independent(kind, velocities, names);
   }
-  const std::size_t n = targets.size();
-  for (const char* key : {"proportional", "derivative"}) {
-    Numbers gain = array(label(key), at(key));
-    const auto& shape = gain.shape;
-    const bool one = shape.empty(), per_run = shape.size() == 2 && (shape[1] == 1 || shape[1] == n);
-    if (!one && shape != std::vector<std::size_t>{n} && !per_run) {
-      const std::string count = std::to_string(n), size = closed ? "n" : "nv";
-      throw ShapeError(label(key) + " must be a number, (" + size + ",) = (" + count + ",), or for many runs (runs, " + count +
-                       ") or (runs, 1); got " + shape_text(shape));
-    }
-    if (one || (per_run && shape[1] != n)) {  // the same for all targets
-      Numbers each{shape, {}};
-      each.shape.resize(per_run ? 2 : 1), each.shape.back() = n;
-      for (const double x : gain.numbers) each.numbers.insert(each.numbers.end(), n, x);
-      gain = std::move(each);
-    }
-    derive(key, std::move(gain));
-  }
+  for (const char* key : {"proportional", "derivative"}) derive(key, gains(key, targets.size(), closed ? "n" : "nv"));
   for (const Target& target : targets)
     e.targets.push_back({target.at.iq, target.at.iv, law("target of '" + target.joint + "'", target.value)});
   if (closed) e.motors = context_.motors(kind);
@@ -732,112 +638,7 @@ class Company {
 
 }  // namespace
 
-// ---- parameters ------------------------------------------------------------------------------------------------------
-
-namespace {
-[[noreturn]] void refuse_runs(std::size_t runs, std::size_t got) {
-  throw ShapeError("values that differ from run to run must have one item for each of the " + std::to_string(runs) +
-                   " runs; got " + std::to_string(got));
-}
-}  // namespace
-
-std::vector<std::size_t> RunParameters::rows_of(std::size_t items) const {
-  std::vector<std::size_t> all(rows_ && items != 1 ? rows_->size() : items);
-  if (rows_ && items != 1) {
-    if (items != runs_) refuse_runs(runs_, items);
-    std::copy(rows_->begin(), rows_->end(), all.begin());
-  } else {
-    std::iota(all.begin(), all.end(), std::size_t{0});
-  }
-  return all;
-}
-
-int RunParameters::add(const model::NumberArray& x, std::size_t axes) {
-  Column column{{}, axes ? x.shape.back() : 1, x.numbers};
-  if (x.shape.size() > axes) column.runs = x.shape[0];
-  if (rows_ && column.runs && *column.runs != 1) {
-    if (*column.runs != runs_) refuse_runs(runs_, *column.runs);
-    std::vector<double> numbers;
-    for (const std::int64_t row : *rows_) {
-      const auto begin = x.numbers.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row) * column.size);
-      numbers.insert(numbers.end(), begin, begin + static_cast<std::ptrdiff_t>(column.size));
-    }
-    column.runs = rows_->size(), column.numbers = std::move(numbers);
-  }
-  const int begin = width_;
-  width_ += static_cast<int>(column.size);
-  columns_.push_back(std::move(column));
-  return begin;
-}
-
-int RunParameters::add_selected(const model::NumberArray& x) {
-  columns_.push_back({x.shape[0], 1, x.numbers});
-  return width_++;
-}
-
-void RunParameters::name(std::string name, int begin) {
-  const auto same = std::count_if(names_.begin(), names_.end(),
-                                  [&](const Name& each) { return each.name.substr(0, each.name.find(" #")) == name; });
-  if (same) name += " #" + std::to_string(same + 1);
-  names_.push_back({std::move(name), begin, width_});
-}
-
-model::NumberArray RunParameters::all() const {
-  std::set<std::size_t> counts;
-  for (const Column& column : columns_)
-    if (column.runs) counts.insert(*column.runs);
-  std::set<std::size_t> several = counts;
-  several.erase(1);
-  if (several.size() > 1) {
-    std::vector<std::string> shapes;
-    for (const std::size_t runs : counts) shapes.push_back(shape_text({runs}));
-    throw ShapeError("parameters that differ from run to run must have the same number of runs; got shapes [" + joined(shapes) +
-                     "]");
-  }
-  const std::size_t runs = several.empty() ? 1 : *several.begin(), width = static_cast<std::size_t>(width_);
-  model::NumberArray all{{width}, std::vector<double>(runs * width)};
-  if (!counts.empty()) all.shape = {runs, width};
-  std::size_t at = 0;
-  for (const Column& column : columns_) {
-    for (std::size_t i = 0; i < runs; ++i) {
-      const std::size_t row = column.runs && *column.runs != 1 ? i : 0;
-      std::copy_n(column.numbers.begin() + static_cast<std::ptrdiff_t>(row * column.size), column.size,
-                  all.numbers.begin() + static_cast<std::ptrdiff_t>(i * width + at));
-    }
-    at += column.size;
-  }
-  return all;
-}
-
 // ---- elements --------------------------------------------------------------------------------------------------------
-
-Argument::Named element_arguments(const std::string& kind) {
-  const auto special = special_arguments().find(kind);
-  if (special != special_arguments().end()) return special->second;
-  Argument::Named all;
-  order_of_kind(kind);
-  each_kind([&](auto each) {
-    if (kind != each.name) return;
-    bool has_index = false;
-    each.fields([&](const char* key, auto& member, auto...) {
-      using Member = std::decay_t<decltype(member)>;
-      all.emplace_back(key, required);
-      has_index |= std::is_same_v<Member, JointCoordinate> || std::is_same_v<Member, JointVelocity>;
-    });
-    if (has_index) all.emplace_back("index", 0);
-  });
-  return all;
-}
-
-int order_of_kind(const std::string& kind) {
-  int order = 0, at = -1;
-  each_kind([&](const auto& each) {
-    if (kind == each.name) at = order;
-    ++order;
-  });
-  if (at < 0) throw ModelError("no force element is named '" + kind + "'");
-  return at;
-}
 
 void add_elements(const ElementModel& model, const std::vector<Element>& elements, const ElementRun& run, ForceElementList& list,
                   RunParameters& parameters) {
