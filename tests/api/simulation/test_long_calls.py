@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -13,8 +12,6 @@ import pytest
 import sarrus
 from sarrus import control
 from sarrus.errors import IntegrationError, ModelWarning
-
-PATIENCE = 20.0  # [s] for what takes one on a machine that is free, and minutes where a call is deaf
 
 
 def several(count=4):
@@ -28,9 +25,7 @@ def test_ctrl_c_ends_runs_of_several_mechanisms_on_threads(apart, monkeypatch):
         monkeypatch.setattr("sarrus.simulation.sweep._alike", lambda robots: None)
     robots, q = several()
     threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
-    begun = time.perf_counter()
     runs = sarrus.simulate_many(robots, q, np.zeros(3), 20_000.0, every=10**7, threads=2)
-    assert time.perf_counter() - begun < PATIENCE
     assert (runs.status == sarrus.results.Status.INTERRUPTED).all()
 
 
@@ -61,14 +56,12 @@ def test_the_interpreter_ends_while_a_daemon_thread_is_inside(apart):
         f"{apart}"
         "robots = [sarrus.mechanisms.four_bar(crank=c) for c in (0.3, 0.35, 0.4)]\n"
         "q = np.stack([r.assemble(fixed={'motor': 0.5}) for r in robots])\n"
-        "run = lambda: sarrus.simulate_many(robots, q, np.zeros(3), 20_000.0, every=10**7, threads=2)\n"
+        "run = lambda: sarrus.simulate_many(robots, q, np.zeros(3), 1e9, every=10**9, threads=2)\n"  # takes hours
         "threading.Thread(target=run, daemon=True).start()\n"
         "time.sleep(0.5)\n"
-        "print(time.time(), flush=True)\n"
     )
     environment = os.environ | {"SKBUILD_EDITABLE_VERBOSE": "0"}
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=90, env=environment)
-    assert done.returncode == 0 and time.time() - float(done.stdout.split()[-1]) < PATIENCE
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=600, env=environment)  # raises TimeoutExpired
 
 
 @pytest.mark.parametrize("period", [1e-9, 1e-300])
@@ -103,15 +96,12 @@ def test_ctrl_c_ends_a_step_with_very_many_samples(many):
     q, v = robot.assemble(), np.zeros(robot.nv)
     times = np.arange(1_000_000) * 8e-6
     held = control.EffortTable(times, np.zeros((len(times), 1)), joints=robot.actuated[:1])
-    stop = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
-    begun = time.perf_counter()
-    stop.start()
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
     if many:
         runs = sarrus.simulate_many(robot, np.stack([q] * 32), v, 100.0, held, dt=10.0)
         assert (runs.status == sarrus.results.Status.INTERRUPTED).all()
     else:
         assert sarrus.simulate(robot, q, v, 100.0, held, dt=10.0).status == "interrupted"
-    assert time.perf_counter() - begun < PATIENCE
 
 
 def heap(count):
@@ -131,17 +121,12 @@ def heap(count):
 
 def test_a_heap_with_more_contacts_than_a_step_may_work_for_is_refused():
     robot, q = heap(40)
-    begun = time.perf_counter()
     with pytest.raises(IntegrationError, match=r"more contacts are coupled .* enabled=False"):
         sarrus.simulate(robot, q, np.zeros(robot.nv), 1e-3, method="contact")
-    assert time.perf_counter() - begun < 2 * PATIENCE
 
 
 @pytest.mark.parametrize("count", [20, 25])
 def test_ctrl_c_ends_a_step_with_very_many_contacts(count):
     robot, q = heap(count)
-    stop = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
-    begun = time.perf_counter()
-    stop.start()
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
     assert sarrus.simulate(robot, q, np.zeros(robot.nv), 1e-3, method="contact").status == "interrupted"
-    assert time.perf_counter() - begun < PATIENCE
