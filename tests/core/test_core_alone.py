@@ -538,26 +538,26 @@ def test_force_elements_and_tasks_by_names(examples, tmp_path):
     assert_allclose(printed["tasks"], np.concatenate([run.q[-1], run.v[-1]]), rtol=0.0, atol=1e-7)
     assert texts["task"] == ["FrameTask('platform')", "PostureTask"]
     wrong_tasks = [
-        control.FrameTask("platfrm", [0.0, 0.0, 0.0]),
-        control.FrameTask("platform", [0.0, 0.0]),
-        control.JointTask("platform", 0.0),
+        (control.FrameTask("platfrm", [0.0, 0.0, 0.0]), sarrus.NameNotFoundError),
+        (control.FrameTask("platform", [0.0, 0.0]), sarrus.ShapeError),
+        (control.JointTask("platform", 0.0), sarrus.NameNotFoundError),
     ]
-    for task, message in zip(wrong_tasks, texts["wrong task"], strict=True):
-        with pytest.raises(sarrus.SarrusError) as refused:
+    for (task, error), message in zip(wrong_tasks, texts["wrong task"], strict=True):
+        with pytest.raises(error) as refused:
             control.TaskControl(delta, task)
         assert message == str(refused.value)
     assert printed["parameters"].reshape(3, -1)[:, 0].tolist() == [1.0, 2.0, 3.0]
 
     wrong = [
-        control.PID("moter"),
-        control.PID("motor", limits=(1.0, -1.0)),
-        control.ComputedTorque({}),
-        control.EndStop("motor"),
-        control.LuGreFriction("motor", 1.0, 0.5),
-        control.Thruster("rockr", 1.0),
+        (control.PID("moter"), sarrus.NameNotFoundError),
+        (control.PID("motor", limits=(1.0, -1.0)), sarrus.ModelError),
+        (control.ComputedTorque({}), sarrus.ModelError),
+        (control.EndStop("motor"), sarrus.ModelError),
+        (control.LuGreFriction("motor", 1.0, 0.5), sarrus.ModelError),
+        (control.Thruster("rockr", 1.0), sarrus.NameNotFoundError),
     ]
-    for element in wrong:
-        with pytest.raises(sarrus.SarrusError) as refused:
+    for element, error in wrong:
+        with pytest.raises(error) as refused:
             sarrus.simulate(robot, q, v, 1.0, element)
         assert errors.pop(0).replace("[1.0, -1.0]", "(1.0, -1.0)") == str(refused.value)
     assert errors == [

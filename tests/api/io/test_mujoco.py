@@ -351,6 +351,7 @@ def test_equalities(equality):
             assert ranks == [robot.nc] * 3
 
 
+@pytest.mark.skipif(not FILES, reason="the published models are not beside the checkout")
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_files_of_others(path, tmp_path):
     """Files as MuJoCo compiles them, without missing meshes, so that bodies with masses from meshes have none."""
