@@ -239,7 +239,7 @@ class Robot : public Mechanism {
                                const JointNumbersByName& fixed = {}, const AssemblyOptions& options = {}) const {
     return positions_->inverse_kinematics(frames, near, fixed, options);
   }
-  /// As assemble() and inverse_kinematics(), for many states at once in lanes. A joint has one value for each state, or one for all states; a target
+  /// Apply assemble() and inverse_kinematics() to many states at once in lanes. A joint has one value for each state, or one for all states; a target
   /// has one for each state. A state without a solution is reported by its status instead of an exception.
   AssembledStates assemble_many(const AssemblyStarts& near, const JointNumbersByName& fixed, const BatchOptions& options) const {
     return positions_->inverse_kinematics_many({}, near, fixed, options);

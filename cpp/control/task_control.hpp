@@ -56,7 +56,7 @@ template <class T> struct TaskController {
     return u;
   }
 
-  /// In each lane whose solution exceeds limits, replace the cascade's solution by one within the limits.
+  /// Replace the cascade's solution by one within the limits, in each lane whose solution exceeds limits.
   SARRUS_NOINLINE void keep_limits(const TaskLevels<T>& levels, const LimitRows<T>& limit, T* x, T& damping, T& status) const {
     const int n = limit.n, limits = limit.row, rows = levels.row, motors = c.motors();
     const auto numbers = [&](int count) { return arena.template take<double>(count); };

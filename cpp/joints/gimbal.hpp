@@ -178,8 +178,8 @@ template <int N> struct Gimbal : JointDefaults, VectorCoordinates<N> {
     }
     return S;
   }
-  /// In the successor's axes, an axis rotates opposite to the rotations that follow it (5.68-5.71, with a sign that the thesis omits). The arm d of
-  /// the rotations changes with the displacements.
+  /// Rate of the subspace. In the successor's axes, an axis rotates opposite to the rotations that follow it (5.68-5.71, with a sign that the thesis
+  /// omits). The arm d of the rotations changes with the displacements.
   template <class T> static Subspace<T, N> subspace_rate(const Coordinates<T>& c, const T* v) {
     const Stages<T> g = stages(c);
     T rate[6];

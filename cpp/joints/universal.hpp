@@ -28,7 +28,7 @@ struct Universal : JointDefaults, VectorCoordinates<2> {
   template <class T> static Subspace<T, 2> subspace(const Coordinates<T>& c) {
     return {{{transpose_times(rotation_z(c.sin[1], c.cos[1]), first_axis(c)), zero3<T>()}, unit_motion<T>(2)}};
   }
-  /// In the successor's axes, the first axis rotates about z, opposite to q1: phi-dot = -w~ phi (5.69).
+  /// Rate of the subspace: in the successor's axes, the first axis rotates about z, opposite to q1: phi-dot = -w~ phi (5.69).
   template <class T> static Subspace<T, 2> subspace_rate(const Coordinates<T>& c, const T* v) {
     const Vec3<T> a = subspace(c).column[0].angular;
     return {{{vec3<T>(a(1) * v[1], -a(0) * v[1], T(0.0)), zero3<T>()}, Motion<T>::zero()}};

@@ -60,7 +60,7 @@ template <class R, class T = double> class SensitivityEquation {
   bool dependent = false;  // true if rows depend on one another in any of the states
   bool is_tight = false;  // true if the factor solves without corrections
 
-  /// If `later`, the multipliers are not computed here; the caller then calls find_multipliers() or take_multipliers().
+  /// Compute the accelerations and the factor; also the multipliers, unless the caller does this `later` with find_multipliers() or take_multipliers().
   SensitivityEquation(const Tree& tree, Arena& arena, const LoopInput<T>& in, bool later = false) : tree_(tree) {
     T* acceleration = arena.take<T>(tree.nv);
     a = acceleration;
@@ -352,7 +352,7 @@ template <class R> class ForwardSensitivity {
                       SARRUS_INLINED { side.add(tree_.nv + row, -entry.rate * R(in_.v[column])); });
   }
 
-  /// As accelerate_along(), for a single direction (q, v, tau: nv each). Returns the error of the state, or the relative residual if it is so large
+  /// accelerate_along() for a single direction (q, v, tau: nv each). Returns the error of the state, or the relative residual if it is so large
   /// that no derivative exists.
   void add_rates(const Directions<R>& along, Sides<R>& side, const Kept& kept) const {
     Varied<R>* tau = arena_.take<Varied<R>>(tree_.nv);
@@ -653,7 +653,7 @@ inline double accelerate_along(const Tree& tree, Arena& arena, const ForwardSens
   return left;
 }
 
-/// As accelerate_along(), for a single direction (q, v, tau: nv each). Returns the error of the state, or the relative residual if it is so large
+/// accelerate_along() for a single direction (q, v, tau: nv each). Returns the error of the state, or the relative residual if it is so large
 /// that no derivative exists.
 inline double forward_dynamics_jvp(const Tree& tree, Arena& arena, const LoopInput<double>& in, const double* q, const double* v,
                                    const double* tau, bool tangent, double* rate) {

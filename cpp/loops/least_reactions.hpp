@@ -87,7 +87,7 @@ template <class T> struct Bearing {
   }
 };
 
-/// One of the orthonormal efforts of a relation between coordinates. A unit effort applies the wrenches `put` to bodies and the efforts `along` to
+/// Orthonormal effort of a relation between coordinates. A unit effort applies the wrenches `put` to bodies and the efforts `along` to
 /// joints.
 template <class T> struct Effort {
   int bodies, *body;

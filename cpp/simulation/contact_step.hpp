@@ -339,7 +339,7 @@ class ContactStep {
     return all;
   }
 
-  /// If two bodies touch at many points, express the rows of these points by rows of the relative motion of the two bodies.
+  /// Express the rows of all points of two bodies by rows of the relative motion of the bodies, if these touch at many points.
   CombinedRows combine(StepRows& rows, const ConeProblem& problem, const double* J) {
     constexpr int width = CombinedRows::width;
     const int n = problem.rows;

@@ -125,7 +125,7 @@ template <class T> struct RigidMechanism {
 
 // ---- members of a kind ---------------------------------------------------------------------------------------------
 
-/// One value per row, which may differ between runs: index of the first value in the parameters of a run.
+/// Values of a task, one per row, which may differ between runs: index of the first value in the parameters of a run.
 struct RowNumbers {
   int first = 0, rows = 0;
   bool any_sign = false;  // true if values may be negative
