@@ -4,8 +4,8 @@
     python3 tools/build_cost.py --python .venv/bin/python [--log FILE] [--keep] "COMMAND"
 
 COMMAND is a shell line that builds and installs sarrus for that Python; the machine should be idle. The tool prints three figures: the CPU seconds of
-COMMAND, their ratio to the CPU seconds of compiling benchmarks/build_yardstick.cpp (so that machines are comparable), and the memory of the largest
-process, a compiler. benchmarks/build_cost.json stores the ratio and the memory for each instruction set level and compiler. The exit code is 1 if
+COMMAND, their ratio to the CPU seconds of compiling benchmarks/build_yardstick.cpp during the build (so that machines are comparable), and the memory of
+the largest process, a compiler. benchmarks/build_cost.json stores the ratio and the memory for each instruction set level and compiler. The exit code is 1 if
 either exceeds its stored value by more than 20 %. Levels and compilers without stored values pass. --keep stores the measured values instead of
 comparing them. The tool also lists the slowest compilation units in ninja's log.
 """
@@ -13,6 +13,7 @@ comparing them. The tool also lists the slowest compilation units in ninja's log
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -25,6 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "benchmarks" / "build_cost.json"
 YARDSTICK = ROOT / "benchmarks" / "build_yardstick.cpp"
+PAUSE = 15.0  # between two yardsticks [s]
 MOST = 1.2  # largest allowed ratio of a measured value to its stored value
 SHOWN = 8  # number of listed compilation units
 CXX = os.environ.get("CXX", "c++")
@@ -37,21 +39,33 @@ def cpu_seconds() -> float:
 
 
 def yardstick() -> float:
-    """Return the CPU seconds of compiling benchmarks/build_yardstick.cpp.
-
-    Several copies are compiled in parallel as in a build, because hardware threads that share a core slow each other down.
-    """
-    copies, before = os.cpu_count() or 1, cpu_seconds()
+    """Return the CPU seconds of compiling benchmarks/build_yardstick.cpp."""
     with tempfile.TemporaryDirectory() as folder:
-        compilers = [
-            subprocess.Popen([CXX, "-std=c++17", "-O3", "-c", YARDSTICK, "-o", f"{folder}/{k}.o"])
-            for k in range(copies)
-        ]
-        # waits for all compilers, so that their CPU time is counted
-        statuses = [compiler.wait() for compiler in compilers]
-        if any(statuses):
-            sys.exit(f"{CXX} does not compile {YARDSTICK}")
-    return (cpu_seconds() - before) / copies
+        command = [CXX, "-std=c++17", "-O3", "-c", str(YARDSTICK), "-o", f"{folder}/yardstick.o"]
+        compiling = subprocess.Popen(command)
+        _, status, used = os.wait4(compiling.pid, 0)
+        compiling.returncode = os.waitstatus_to_exitcode(status)
+    if compiling.returncode:
+        sys.exit(f"{CXX} does not compile {YARDSTICK}")
+    return used.ru_utime + used.ru_stime
+
+
+def run(command: str, log: str | None) -> tuple[int, float, list[float]]:
+    """Return the exit code and CPU seconds of a command, and the CPU seconds of the yardsticks that were compiled during it.
+
+    The speed of a processor changes within minutes, with its other users and with hardware threads that share a core: only what is compiled at the same
+    time is compiled at the same speed.
+    """
+    before, units = cpu_seconds(), []
+    with open(log or os.devnull, "w") as file:
+        output = file if log else None
+        build = subprocess.Popen(command, shell=True, stdout=output, stderr=output and subprocess.STDOUT)
+        status = None
+        while status is None:
+            units.append(yardstick())
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                status = build.wait(timeout=PAUSE)
+    return status, cpu_seconds() - before - sum(units), units
 
 
 def compiler() -> str:
@@ -80,12 +94,7 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="store the figures in benchmarks/build_cost.json")
     options = parser.parse_args()
 
-    units = [yardstick()]
-    before = cpu_seconds()
-    with open(options.log or os.devnull, "w") as log:
-        output = log if options.log else None
-        status = subprocess.call(options.command, shell=True, stdout=output, stderr=output and subprocess.STDOUT)
-    seconds = cpu_seconds() - before
+    status, seconds, units = run(options.command, options.log)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6  # [GB]; ru_maxrss is in kilobytes on Linux
     if status:
         print(
@@ -93,13 +102,15 @@ def main() -> int:
             f"\nfailed: {options.command}",
         )
         return 1
-    units.append(yardstick())  # measured before and after the build, because the machine's speed may change
     unit = sum(units) / len(units)
+    print(
+        f"{seconds:.0f} CPU seconds; {len(units)} yardsticks take {min(units):.2f} to {max(units):.2f} s, on average {unit:.2f} s"
+    )
 
     query = [options.python, "-c", "import sarrus; print(sarrus.build_info()['isa'])"]
     level = subprocess.run(query, capture_output=True, text=True, check=True).stdout.strip()
     key, measured = f"{level} {compiler()}", {"CPU seconds over yardstick": seconds / unit, "peak [GB]": peak}
-    print(f"{key}: {seconds:.0f} CPU seconds; the yardstick takes {units[0]:.2f} before and {units[1]:.2f} after")
+    print(f"{key}:")
     stored = json.loads(KEPT.read_text())
     if options.keep:
         stored[key] = {name: float(f"{value:.3g}") for name, value in measured.items()}
