@@ -1,5 +1,6 @@
 """Docstrings of public functions and classes explain every argument, and state the units of physical ones."""
 
+import enum
 import importlib.util
 import inspect
 import re
@@ -21,11 +22,6 @@ MODULES = (
     "results", "rolling", "shapes", "spatial", "variants", *(name for name in OPTIONAL if importlib.util.find_spec(name)),
 )  # fmt: skip
 
-# results of simulations, and an enumeration, whose constructor is Python's
-EXCEPTIONS = tuple(
-    f"results.{name}" for name in ("ContactForces", "Sensitivities", "StateCotangents", "Status", "Sweep")
-)
-
 
 def explained(docstring):
     """Return the explanation of each argument in the sections Parameters and Attributes of a docstring, and lines below them that are not indented."""
@@ -43,6 +39,8 @@ def faults(function):
         parameters = [*inspect.signature(function).parameters.values()]
     except ValueError:  # raised for errors and warnings without arguments of their own
         parameters = []
+    if inspect.isclass(function) and issubclass(function, enum.Enum):
+        parameters = []  # Python's constructor of enumerations
     arguments = [p for p in parameters if p.name not in NAMES and not p.name.startswith("_")]
     missing = [f"{p.name}: no entry" for p in arguments if p.name not in entries]
     physical = [
@@ -73,7 +71,7 @@ def public():
                 found |= {f"{prefix}{name}": x} | methods(x, vars(x), prefix)
             elif inspect.isfunction(x):
                 found[f"{prefix}{name}"] = x
-    return {name: x for name, x in found.items() if not name.startswith(EXCEPTIONS)}
+    return found
 
 
 def methods(owner, names, prefix=""):

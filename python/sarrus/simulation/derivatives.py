@@ -57,11 +57,11 @@ class Sensitivities(Brief):
 
     Attributes
     ----------
-    q : (..., 2 nv + nz, nv) with respect to a displacement dq in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``.
-        With loops, the velocity changes with the displacement so that it satisfies the constraints
-    v : (..., 2 nv + nz, nv) with respect to the velocity
-    internal_state : (..., 2 nv + nz, nz) with respect to the internal states of force elements
-    parameters : name to (..., 2 nv + nz, k), with respect to the k values of a parameter of a force element
+    q : (..., 2 nv + nz, nv) with respect to a displacement dq in the tangent space [unit of the row per rad, m], where the displaced configuration is
+        ``robot.integrate(q, dq)``. With loops, the velocity changes with the displacement so that it satisfies the constraints
+    v : (..., 2 nv + nz, nv) with respect to the velocity [unit of the row per rad/s, m/s]
+    internal_state : (..., 2 nv + nz, nz) with respect to the internal states of force elements [unit of the row per unit of the state]
+    parameters : name to (..., 2 nv + nz, k), with respect to the k values of a parameter of a force element [unit of the row per unit of the parameter]
     """
 
     q: Array
@@ -86,9 +86,9 @@ class StateCotangents(Brief):
 
     Attributes
     ----------
-    q, v, internal_state : (..., nv), (..., nv), (..., nz) with respect to a displacement in the tangent space, the velocity and the internal states.
-        With loops, changes of q and v are projected onto the loop constraints
-    parameters : name to (..., k), with respect to the k values of a parameter
+    q, v, internal_state : (..., nv), (..., nv), (..., nz) with respect to a displacement in the tangent space, the velocity and the internal states
+        [unit of the loss per rad, m; rad/s, m/s; unit of the state]. With loops, changes of q and v are projected onto the loop constraints
+    parameters : name to (..., k), with respect to the k values of a parameter [unit of the loss per unit of the parameter]
     """
 
     q: Array

@@ -68,10 +68,12 @@ class ContactForces:
     def of(
         cls, mechanism: Mechanism, q: Array, z: Array, touching: Any, on_planes: Sequence[PlaneContact]
     ) -> ContactForces:
-        """Return contact forces from configurations (samples, nq) [rad, m] and internal states (samples, nz) of the simulation.
+        """Return contact forces from the states of a simulation.
 
         Parameters
         ----------
+        q : (samples, nq) configurations [rad, m]
+        z : (samples, nz) internal states, impulses of contacts among them [N s]
         touching : layout of the contacts of shapes in z, as in :class:`~sarrus.Trajectory`
         on_planes : every RigidContact, with the indices of its states in z
         """

@@ -471,6 +471,9 @@ class Sweep:
     stiffness : (runs,) largest |lambda| dt, for eigenvalues lambda of small motions under the applied forces (dimensionless); 0 for implicit steps,
         NaN for failed runs
     efforts : (runs, n, nv) efforts of a policy [N m, N], constant from each sample to the next; None without a policy
+    counted : number of revolutions of loop joints at the end of `internal_state`
+    mechanisms : mechanism of each run; None if all runs have the same one
+    acting : force elements with their parameters, for all runs or for each run; None if they are unknown
 
     Examples
     --------
