@@ -547,7 +547,7 @@ def _some_starts(mechanism: Mechanism | Variants, start: ArrayLike | None) -> It
     q = np.asarray(mechanism.neutral() if start is None else real_array("q", start))
     q = q.reshape(-1, q.shape[-1]) if q.ndim else q[None, None]
     runs = max(len(q), mechanism._count)
-    for k in np.unique(np.linspace(0, runs - 1, SOME_STARTS).astype(int)).tolist():
+    for k in sorted(set(np.linspace(0, runs - 1, SOME_STARTS).astype(int).tolist())):
         yield mechanism_of(mechanism, k), q[k % len(q)]
 
 

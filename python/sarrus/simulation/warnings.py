@@ -226,7 +226,8 @@ def _energy_error(
     The steps have integrated the work of the applied forces and a bound of its error. Contacts must not supply energy.
     """
     mechanism, last = prepared.setup.mechanism, q.shape[1] - 1
-    samples = np.unique([0, last, *(last * (np.arange(1, MOST - 1) * GOLDEN % 1.0)).astype(int)])
+    between = (last * (np.arange(1, MOST - 1) * GOLDEN % 1.0)).astype(int).tolist()
+    samples = sorted({0, last, *between})  # np.unique imports numpy.ma
     sampled = mechanism.kinetic_energy(q[:, samples], v[:, samples])
     largest, kinetic = sampled.max(axis=1), sampled[:, [0, -1]]
     each = [mechanism] if mechanism._base is mechanism else mechanism
