@@ -127,8 +127,9 @@ def test_the_first_example_loads_what_it_uses():
     assert {name for name in loaded if name.startswith("control.")} == {"control.element"}
     for module in ("dynamics.variants", "dynamics.derivatives", "description.replaced", "analysis.linearization"):
         assert module not in loaded
-    for module in ("sweep", "storage", "workers", "derivatives"):
+    for module in ("sweep", "storage", "workers", "derivatives", "histories"):
         assert f"simulation.{module}" not in loaded
+    assert run(f"{example}\nimport sys\nprint('numpy.ma' in sys.modules)").splitlines()[-1] == "False"
 
 
 def test_one_mechanism_of_the_gallery_loads_its_module():
