@@ -52,7 +52,7 @@ from .spatial import Inertia, Rotation, Transform
 if TYPE_CHECKING:
     from . import control, derivatives, floating, formulations, interop, io, mechanisms, results, rolling
     from .analysis.equilibrium import equilibrium
-    from .analysis.mobility.loosening import without_redundant_constraints
+    from .analysis.mobility import without_redundant_constraints
     from .building.tables import from_dh, from_screws, from_sdof, from_spacedyn
     from .dynamics.contact import ContactPoint
     from .figures.skeleton import Skeleton
@@ -136,7 +136,7 @@ _MODULES = [
 ]  # fmt: skip
 _ON_DEMAND = {
     "analysis.equilibrium": ("equilibrium",),
-    "analysis.mobility.loosening": ("without_redundant_constraints",),
+    "analysis.mobility": ("without_redundant_constraints",),
     "dynamics.contact": ("ContactPoint",),
     "building.tables": ("from_dh", "from_screws", "from_sdof", "from_spacedyn"),
     "figures.skeleton": ("Skeleton",),

@@ -20,11 +20,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-    from .analysis import contacts, linearization, scaling
+    from .analysis import contacts, linearization, mobility, scaling
     from .analysis.actuation import efforts
     from .analysis.actuation import joint_wrenches as wrenches
     from .analysis.assembly import position, rates
-    from .analysis.mobility import map, report
     from .building.builder import Builder
     from .dynamics import contact
     from .spatial import Inertia, Transform
@@ -32,12 +31,11 @@ if TYPE_CHECKING:
 
     Placement = Transform | ArrayLike
 else:
-    contacts, linearization, scaling = (
-        Deferred(f"analysis.{name}") for name in ("contacts", "linearization", "scaling")
+    contacts, linearization, mobility, scaling = (
+        Deferred(f"analysis.{name}") for name in ("contacts", "linearization", "mobility", "scaling")
     )
     efforts, wrenches = Deferred("analysis.actuation.efforts"), Deferred("analysis.actuation.joint_wrenches")
     position, rates = Deferred("analysis.assembly.position"), Deferred("analysis.assembly.rates")
-    map, report = Deferred("analysis.mobility.map"), Deferred("analysis.mobility.report")
     contact = Deferred("dynamics.contact")
 
 __all__ = ["Constraint", "Joint", "Kinematics", "Mechanism"]
@@ -148,8 +146,8 @@ class Mechanism(LoopFunctions):
         return [x if not isinstance(x, Mesh) else hull(x) if k in colliding else Point() for k, x in shapes]
 
     # analysis
-    mobility = report.mobility
-    mobility_map = map.mobility_map
+    mobility_map = mobility.mobility_map
+    mobility = mobility.mobility
     linearize = linearization.linearize
 
     if not TYPE_CHECKING:

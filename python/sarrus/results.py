@@ -8,8 +8,7 @@ from .analysis.equilibrium import Equilibrium
 from .analysis.independent_coordinates import ReducedForm
 from .analysis.linear_algebra import FreeMotions
 from .analysis.linearization import Linearization, Modes
-from .analysis.mobility.map import MobilityMap
-from .analysis.mobility.report import ActuationMobility, Mobility
+from .analysis.mobility import ActuationMobility, Mobility, MobilityMap
 from .calibration import Calibration
 from .design import Budget, Design
 from .dynamics.contact import ContactMotion

@@ -21,7 +21,7 @@ from .analysis.actuation import efforts
 from .analysis.assembly.closing import TOLERANCE, check_frames, checked_steps, checked_tolerance, positions
 from .analysis.assembly.position import States, Targets, solved_many
 from .analysis.joint_targets import JointCoordinates, paths
-from .analysis.mobility.map import mobility_map
+from .analysis.mobility import mobility_map
 from .analysis.scaling import units_of_motion
 from .dynamics.options import SearchOptions, Unpack, shows_options
 from .dynamics.variants import VariantFunctions

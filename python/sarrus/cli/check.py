@@ -11,7 +11,7 @@ from .._arrays import Array
 from .._core import tolerances
 from .._showing import listed
 from ..analysis.joint_targets import start_near
-from ..analysis.mobility.report import Mobility
+from ..analysis.mobility import Mobility
 from ..analysis.scaling import ScaledLoops
 from ..errors import SarrusError
 from ..figures.skeleton import Skeleton

@@ -38,7 +38,7 @@ import numpy as np
 
 from .._arrays import Array
 from ..analysis.joint_targets import start_near
-from ..analysis.mobility.loosening import without_redundant_constraints
+from ..analysis.mobility import without_redundant_constraints
 from ..analysis.scaling import ScaledLoops
 from ..building.builder import Builder
 from ..description import joints
