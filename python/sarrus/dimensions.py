@@ -15,7 +15,7 @@ import numpy as np
 
 from ._arrays import Array, ArrayLike, check_mapping, checked_names, real_array
 from ._renamed import renamed_attribute
-from .analysis.assembly.sensitivity import SIDES, AssembledPositions, assembled_positions
+from .analysis.sensitivity import SIDES, AssembledPositions, assembled_positions
 from .description.constraints import DistanceSpec
 from .description.joints import unit_axis
 from .errors import ModelError, NameNotFoundError, ShapeError, StateError, did_you_mean

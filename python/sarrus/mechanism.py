@@ -20,10 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-    from .analysis import contacts, linearization, mobility, scaling
-    from .analysis.actuation import efforts
-    from .analysis.actuation import joint_wrenches as wrenches
-    from .analysis.assembly import position, rates
+    from .analysis import actuation, assembly, contacts, linear_algebra, linearization, mobility
     from .building.builder import Builder
     from .dynamics import contact
     from .spatial import Inertia, Transform
@@ -31,11 +28,10 @@ if TYPE_CHECKING:
 
     Placement = Transform | ArrayLike
 else:
-    contacts, linearization, mobility, scaling = (
-        Deferred(f"analysis.{name}") for name in ("contacts", "linearization", "mobility", "scaling")
+    actuation, assembly, contacts, linear_algebra, linearization, mobility = (
+        Deferred(f"analysis.{name}")
+        for name in ("actuation", "assembly", "contacts", "linear_algebra", "linearization", "mobility")
     )
-    efforts, wrenches = Deferred("analysis.actuation.efforts"), Deferred("analysis.actuation.joint_wrenches")
-    position, rates = Deferred("analysis.assembly.position"), Deferred("analysis.assembly.rates")
     contact = Deferred("dynamics.contact")
 
 __all__ = ["Constraint", "Joint", "Kinematics", "Mechanism"]
@@ -104,30 +100,30 @@ class Mechanism(LoopFunctions):
     (2, 2)
     """
 
-    _units_of_motion = cached_property(scaling.units_of_motion)  # cached, because every simulation needs them
+    _units_of_motion = cached_property(linear_algebra.units_of_motion)  # cached, because every simulation needs them
 
     # positions: configurations that close the loops, and the motions that the loops allow
-    assemble = position.assemble
-    assembly_modes = position.assembly_modes
-    inverse_kinematics = position.inverse_kinematics
-    follow = position.follow
-    random = position.random
-    complete_velocity = position.complete_velocity
-    complete_acceleration = position.complete_acceleration
+    assemble = assembly.assemble
+    assembly_modes = assembly.assembly_modes
+    inverse_kinematics = assembly.inverse_kinematics
+    follow = assembly.follow
+    random = assembly.random
+    complete_velocity = assembly.complete_velocity
+    complete_acceleration = assembly.complete_acceleration
 
-    _holding = rates.holding  # for projections onto the constraints
+    _holding = assembly.holding  # for projections onto the constraints
 
     # efforts of motors, and wrenches of joints
-    actuation_matrix = efforts.actuation_matrix
-    actuator_efforts = efforts.actuator_efforts
-    internal_efforts = efforts.internal_efforts
-    joint_wrenches = wrenches.joint_wrenches
+    actuation_matrix = actuation.actuation_matrix
+    actuator_efforts = actuation.actuator_efforts
+    internal_efforts = actuation.internal_efforts
+    joint_wrenches = actuation.joint_wrenches
 
     # rigid contact
     contact_dynamics = contact.contact_dynamics
     contact_impact = contact.contact_impact
 
-    _raise_not_realizable = efforts.raise_not_realizable
+    _raise_not_realizable = actuation.raise_not_realizable
 
     # collision shapes
     _may_touch, _touching = cached_property(contacts.may_touch), cached_property(contacts.touching)

@@ -2,7 +2,7 @@
 
 from ._core import Status
 from ._renamed import RenamedMembers
-from .analysis.actuation.joint_wrenches import JointWrenches
+from .analysis.actuation import JointWrenches
 from .analysis.contacts import Contacts
 from .analysis.equilibrium import Equilibrium
 from .analysis.independent_coordinates import ReducedForm

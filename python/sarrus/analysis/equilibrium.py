@@ -1,7 +1,7 @@
 """Static equilibrium of mechanisms with springs, and its stiffness.
 
 The core computes Newton steps and the stiffness (``cpp/loops/equilibrium.hpp``). A contact fixes the origin of a frame, or its height, by a target
-constraint as in :mod:`sarrus.analysis.assembly.closing`.
+constraint as in :mod:`sarrus.analysis.closing`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from .._core import Status, tolerances
 from .._showing import Brief
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import ModelError, ShapeError, StateError
-from .assembly.closing import Closing, closing, movable_frames, target_name
-from .assembly.position import _closed
+from .assembly import _closed
+from .closing import Closing, JointCoordinates, closing, coordinates, movable_frames, start_near, target_name
 from .independent_coordinates import velocity_names
-from .joint_targets import JointCoordinates, coordinates, start_near
 
 STEPS = 200
 # a stiffness below this fraction of the largest is treated as zero: the fraction is ten times the error of its finite differences

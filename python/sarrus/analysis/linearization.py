@@ -30,11 +30,10 @@ from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.operations import _undeclared
 from ..dynamics.options import BatchOptions, TimeOptions, Unpack, Wrenches, shows_options
 from ..errors import ModelWarning, StateError
-from .actuation.efforts import actuation_matrix
-from .assembly.closing import closing, prepared
+from .actuation import actuation_matrix
+from .closing import closing, prepared
 from .independent_coordinates import Coordinates, best_shown, chosen, judge, velocity_names
-from .linear_algebra import transposed
-from .scaling import sliding, velocity_scale
+from .linear_algebra import sliding, transposed, velocity_scale
 
 _linear_equations = _undeclared("linear_equations")
 

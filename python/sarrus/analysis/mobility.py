@@ -18,10 +18,10 @@ from ..description.joints import JOINT_TYPES
 from ..description.specs import JointSpec
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import SarrusError, ShapeError
-from .actuation.efforts import motors_of
-from .assembly.closing import closing, on_its_tree, positions, prepared
+from .actuation import motors_of
+from .closing import closing, on_its_tree, positions, prepared
 from .independent_coordinates import frame_components
-from .scaling import CLOSED, PRESENT, six, sliding_velocities
+from .linear_algebra import CLOSED, PRESENT, six, sliding_velocities
 
 if TYPE_CHECKING:
     from ..dynamics.variants import VariantFunctions

@@ -10,9 +10,9 @@ import numpy as np
 from .._arrays import Array
 from .._core import tolerances
 from .._showing import listed
-from ..analysis.joint_targets import start_near
+from ..analysis.closing import start_near
+from ..analysis.linear_algebra import ScaledLoops
 from ..analysis.mobility import Mobility
-from ..analysis.scaling import ScaledLoops
 from ..errors import SarrusError
 from ..figures.skeleton import Skeleton
 from ..io.document import NO_CONTACTS

@@ -18,7 +18,7 @@ import numpy as np
 from .. import IntegrationError, Trajectory, build_info, load, mechanisms, simulate, view
 from .._arrays import Array
 from .._files import replacing
-from ..analysis.joint_targets import coordinates, start_near, velocities_of
+from ..analysis.closing import coordinates, start_near, velocities_of
 from ..control import FeedforwardEffort
 from ..errors import (
     ModelError,

@@ -29,8 +29,7 @@ import numpy as np
 
 from .. import _core
 from .._arrays import Array, ArrayLike, NDArray, real_array
-from ..analysis.linear_algebra import applied
-from ..analysis.scaling import CLOSED, PRESENT, ScaledLoops, null_space
+from ..analysis.linear_algebra import CLOSED, PRESENT, ScaledLoops, applied, null_space
 from ..errors import ModelError, ShapeError, StateError
 from ..laws import Law, spline
 from ..mechanism import Mechanism, checked_mechanism

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from .. import _core
 from .._arrays import Array, checked_number, checked_truth
-from ..analysis.actuation.efforts import motors_of
-from ..analysis.assembly.closing import positions
+from ..analysis.actuation import motors_of
+from ..analysis.closing import positions
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import ModelError, ModelWarning, NotRealizableError, StateError, warn_of_model
 from ..mechanism import Mechanism, checked_mechanism

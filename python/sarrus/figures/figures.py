@@ -18,7 +18,7 @@ import numpy as np
 
 from .._arrays import Array, ArrayLike, check_mapping, checked_names, checked_number, real_array, real_rows
 from .._showing import table
-from ..analysis.joint_targets import start_near
+from ..analysis.closing import start_near
 from ..errors import (
     AssemblyError,
     ModelError,

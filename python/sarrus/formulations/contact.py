@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._arrays import Array, ArrayLike, common_axes, real_array, real_rows
-from ..analysis.actuation.efforts import actuation_matrix
+from ..analysis.actuation import actuation_matrix
 from ..analysis.linear_algebra import applied
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.options import BatchOptions, Unpack, Wrenches

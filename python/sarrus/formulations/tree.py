@@ -9,8 +9,7 @@ import numpy as np
 
 from .._arrays import Array, ArrayLike, checked_truth, real_array, real_rows
 from .._core import Status
-from ..analysis.actuation.efforts import actuator_efforts, motors_of
-from ..analysis.actuation.joint_wrenches import across_loops
+from ..analysis.actuation import across_loops, actuator_efforts, motors_of
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.operations import _operation
 from ..dynamics.options import FrameOptions, ReactionOptions, StateOptions, ThreadedLoads, Unpack, shows_options

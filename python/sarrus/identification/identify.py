@@ -13,7 +13,7 @@ import numpy as np
 from .._arrays import Array, NDArray, check_counts, checked_number, checked_truth
 from .._core import tolerances
 from .._showing import Brief, table
-from ..analysis.assembly.closing import closing
+from ..analysis.closing import closing
 from ..analysis.independent_coordinates import velocity_names
 from ..control.sampling import EffortTable
 from ..errors import ModelError, StateError

@@ -16,7 +16,7 @@ import numpy as np
 from .. import _core
 from .._arrays import Array, ArrayLike, NDArray, check_mapping, checked_number, real_array, real_rows
 from .._core import Status
-from ..analysis.assembly.closing import prepared as cached
+from ..analysis.closing import prepared as cached
 from ..control.element import ForceElement, ForceElements, Run
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import ModelError, check_choice

@@ -325,7 +325,7 @@ class Trajectory:
             tau = tau - np.einsum("nij,ni->nj", self.mechanism.jacobian(self.q, name), wrench)
         if self._passive is None:
             return self.mechanism, tau
-        from ..analysis.actuation.joint_wrenches import along_tree
+        from ..analysis.actuation import along_tree
 
         return self._without_passive, tau + along_tree(self.mechanism, self.q, self._passive, self.t)
 
@@ -398,7 +398,7 @@ class Trajectory:
                 change, _ = mechanism._loop_wrenches(self.q, off, time=self.t, return_status=True)
                 by_name = {name: carried.wrenches[name] + change[:, k] for k, name in enumerate(mechanism.constraints)}
                 carried = replace(carried, multipliers=shared, wrenches=by_name)
-            from ..analysis.actuation.joint_wrenches import by_friction
+            from ..analysis.actuation import by_friction
 
             for name, wrench in by_friction(self.mechanism, self.q, self._passive, self.t).items():
                 carried.wrenches[name] = carried.wrenches[name] + wrench
@@ -432,7 +432,7 @@ class Trajectory:
             if compliance is None:
                 return self._joint_wrenches
             actuated = self._driven
-        from ..analysis.actuation.joint_wrenches import joint_wrenches_with
+        from ..analysis.actuation import joint_wrenches_with
         from .histories import JointWrenchHistory
 
         mechanism = self.mechanism

@@ -24,8 +24,8 @@ import numpy as np
 from .._arrays import Array, ArrayLike, check_mapping, checked_count, checked_number, real_array
 from .._core import branch_outcome
 from .._files import needed
-from ..analysis.assembly.closing import closing
-from ..analysis.scaling import ScaledLoops
+from ..analysis.closing import closing
+from ..analysis.linear_algebra import ScaledLoops
 from ..control.interpolation import Chart
 from ..errors import AssemblyError, ModelError, ShapeError, StateError, printable, raise_no_such_name
 from ..figures.skeleton import Skeleton

@@ -13,13 +13,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..._arrays import Array, ArrayLike, checked_names, checked_times, real_rows
-from ..._core import Status
-from ..._showing import Brief
-from ...description.constraints import DistanceSpec
-from ...dynamics.derivatives import check_robot
-from ...dynamics.loop_operations import LoopFunctions, raise_explained
-from ...errors import ModelError, StateError
+from .._arrays import Array, ArrayLike, checked_names, checked_times, real_rows
+from .._core import Status
+from .._showing import Brief
+from ..description.constraints import DistanceSpec
+from ..dynamics.derivatives import check_robot
+from ..dynamics.loop_operations import LoopFunctions, raise_explained
+from ..errors import ModelError, StateError
 from .closing import closing
 
 SIDES = ("parent", "child")
