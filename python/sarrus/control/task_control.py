@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
-from .._arrays import Array, checked_number, checked_truth
+from .._arrays import Array, checked_number, checked_truth, real_array
 from ..analysis.actuation import motors_of
 from ..analysis.closing import positions
 from ..dynamics.loop_operations import LoopFunctions
-from ..errors import ModelError, ModelWarning, NotRealizableError, StateError, warn_of_model
+from ..errors import ModelError, ModelWarning, NotRealizableError, ShapeError, StateError, warn_of_model
 from ..mechanism import Mechanism, checked_mechanism
+from ..spatial import Rotation
 from .element import Element, Run
-from .target_functions import pose_numbers
 from .tasks import Limits, PointContact, SurfaceContact, Task, as_contact
 
 __all__ = ["TaskControl", "TaskSolution"]
@@ -349,3 +349,46 @@ def _reconstructed(
     with warnings.catch_warnings():  # the constructor of the original object has already issued its warnings
         warnings.simplefilter("ignore", ModelWarning)
         return TaskControl(robot, tasks, limits, contacts, actuated, effort_weights=effort_weights, force_arm=force_arm)
+
+
+DIFFERENCE = 1e-3  # step of the finite differences for the velocity and acceleration of a target function's poses [s]
+
+
+def _check_pose(pose: Array, label: str) -> None:
+    try:
+        Rotation.from_matrix(pose[:3, :3])
+    except ValueError as error:
+        raise ModelError(f"{label}: {error}") from None
+    if not np.isfinite(pose).all() or not np.array_equal(pose[3], [0.0, 0.0, 0.0, 1.0]):
+        raise ModelError(f"{label} must be a finite pose with last row [0, 0, 0, 1]; got {pose.tolist()}")
+
+
+def pose_numbers(function: Callable[[float], Any], t: float, label: str) -> Array:
+    """Return R, p, V and A (24,) of a target function at time t."""
+
+    def pose(at: float, value: Any) -> Array:
+        x = real_array(f"{label} at t = {at:.6g}", value)
+        if x.shape != (4, 4):
+            raise ShapeError(
+                f"{label} at t = {at:.6g} must be a pose (4, 4), or (pose, velocity (6,), acceleration (6,)); got {value!r}"
+            )
+        _check_pose(x, label)
+        return x
+
+    returned = function(t)
+    if isinstance(returned, tuple):
+        if len(returned) != 3 or np.shape(returned[1]) != (6,) or np.shape(returned[2]) != (6,):
+            raise ShapeError(
+                f"{label} at t = {t:.6g} must be a pose, or (pose, velocity (6,), acceleration (6,)); got {returned!r}"
+            )
+        now, V, A = pose(t, returned[0]), real_array(label, returned[1]), real_array(label, returned[2])
+    else:
+        now, h = pose(t, returned), DIFFERENCE
+        before, after = (pose(at, function(at)) for at in (t - h, t + h))
+        turn = [Rotation.from_matrix(x[:3, :3] @ now[:3, :3].T).log() for x in (before, after)]
+        V = np.concatenate([turn[1] - turn[0], after[:3, 3] - before[:3, 3]]) / (2.0 * h)
+        A = np.concatenate([turn[1] + turn[0], after[:3, 3] - 2.0 * now[:3, 3] + before[:3, 3]]) / h**2
+    numbers = np.concatenate([now[:3, :3].ravel(), now[:3, 3], V, A])
+    if not np.isfinite(numbers).all():
+        raise StateError(f"{label} at t = {t:.6g} must be finite; got {returned!r}")
+    return numbers

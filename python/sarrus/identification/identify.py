@@ -15,7 +15,7 @@ from .._core import tolerances
 from .._showing import Brief, table
 from ..analysis.closing import closing
 from ..analysis.independent_coordinates import velocity_names
-from ..control.sampling import EffortTable
+from ..control.elements import EffortTable
 from ..errors import ModelError, StateError
 from ..mechanism import Mechanism, checked_mechanism
 from ..simulation.sweep import simulate_many

@@ -224,8 +224,7 @@ class JointLimits:
 
     def _stop(self, mechanism: LoopFunctions, name: str, coordinates: list[int]) -> None:
         """Add end stops at coordinates of a joint that have none."""
-        from ..control.coordinates import coordinate
-        from ..control.elements import EndStop
+        from ..control.elements import EndStop, coordinate
 
         for k in coordinates:
             try:

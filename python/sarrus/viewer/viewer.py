@@ -26,7 +26,7 @@ from .._core import branch_outcome
 from .._files import needed
 from ..analysis.closing import closing
 from ..analysis.linear_algebra import ScaledLoops
-from ..control.interpolation import Chart
+from ..control.path import Chart
 from ..errors import AssemblyError, ModelError, ShapeError, StateError, printable, raise_no_such_name
 from ..figures.skeleton import Skeleton
 from ..mechanism import Mechanism, checked_mechanism
