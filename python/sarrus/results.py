@@ -19,8 +19,7 @@ from .dynamics.state_derivatives import DifferenceDerivatives, IntegrateDerivati
 from .floating.partition import EndPoint, FreeFloatingForm
 from .floating.planning import DynamicSingularityMap, FreeFloatingMotion, ReactionNullSpace
 from .formulations.cog import CogJacobians
-from .formulations.invariant import PoeFactors
-from .formulations.projected import ProjectedEquations
+from .formulations.geometric import PoeFactors, ProjectedEquations
 from .formulations.reference_member import ReferenceMemberSolution
 from .identification.excitation import Excitation
 from .identification.identify import Identification

@@ -28,9 +28,8 @@ from .._renamed import renamed_attribute
 from .._showing import largest, table
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.operations import _operation
-from ..dynamics.options import Distribution, StateOptions, TimeOptions, Unpack, Wrenches
+from ..dynamics.options import Distribution, StateOptions, TimeOptions, Unpack, Wrenches, of_states
 from ..dynamics.reactions import compliance_roots, determined, least_reactions
-from ..dynamics.states import of_states
 from ..errors import ModelError, NotRealizableError, SarrusError, ShapeError, StateError, check_choice
 from .closing import closing, on_its_tree, prepared
 from .independent_coordinates import joint_velocity, loop_motions
