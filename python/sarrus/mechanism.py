@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from .analysis import actuation, assembly, contacts, linear_algebra, linearization, mobility
     from .building.builder import Builder
-    from .dynamics import contact
     from .spatial import Inertia, Transform
     from .variants import Variants
 
@@ -32,7 +31,6 @@ else:
         Deferred(f"analysis.{name}")
         for name in ("actuation", "assembly", "contacts", "linear_algebra", "linearization", "mobility")
     )
-    contact = Deferred("dynamics.contact")
 
 __all__ = ["Constraint", "Joint", "Kinematics", "Mechanism"]
 
@@ -120,8 +118,8 @@ class Mechanism(LoopFunctions):
     joint_wrenches = actuation.joint_wrenches
 
     # rigid contact
-    contact_dynamics = contact.contact_dynamics
-    contact_impact = contact.contact_impact
+    contact_dynamics = contacts.contact_dynamics
+    contact_impact = contacts.contact_impact
 
     _raise_not_realizable = actuation.raise_not_realizable
 
@@ -267,7 +265,7 @@ class Mechanism(LoopFunctions):
         >>> float(longer.pose(longer.neutral(), "pin1.parent")[0, 3])
         0.45
         """
-        from .description.replaced import checked_changes
+        from .dynamics.variants import checked_changes
 
         return self._copy(
             checked_changes({

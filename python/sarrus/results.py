@@ -3,7 +3,7 @@
 from ._core import Status
 from ._renamed import RenamedMembers
 from .analysis.actuation import JointWrenches
-from .analysis.contacts import Contacts
+from .analysis.contacts import ContactMotion, Contacts
 from .analysis.equilibrium import Equilibrium
 from .analysis.independent_coordinates import ReducedForm
 from .analysis.linear_algebra import FreeMotions
@@ -11,7 +11,6 @@ from .analysis.linearization import Linearization, Modes
 from .analysis.mobility import ActuationMobility, Mobility, MobilityMap
 from .calibration import Calibration
 from .design import Budget, Design
-from .dynamics.contact import ContactMotion
 from .dynamics.derivatives import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from .dynamics.loop_operations import JointStates, LoopReactions
 from .dynamics.operations import Constraint, Joint, Kinematics
@@ -21,8 +20,7 @@ from .floating.planning import DynamicSingularityMap, FreeFloatingMotion, Reacti
 from .formulations.cog import CogJacobians
 from .formulations.geometric import PoeFactors, ProjectedEquations
 from .formulations.reference_member import ReferenceMemberSolution
-from .identification.excitation import Excitation
-from .identification.identify import Identification
+from .identification.identify import Excitation, Identification
 from .simulation.derivatives import Sensitivities, StateCotangents
 from .simulation.histories import ContactForces
 from .simulation.sweep import Sweep

@@ -333,7 +333,7 @@ def effort_curves(robot: Mechanism, name: str, u: Array) -> list[Curve]:
 
 def _wrenches(run: Trajectory) -> dict[str, Array]:
     """Return the reactions, name -> (n, 6) [N m, N]: those of tree joints first, then those of loop joints and other constraints."""
-    from ..formulations.tree import reactions
+    from ..formulations.reference_member import reactions
 
     if not run.mechanism.nc:
         return reactions(run.mechanism, run.q, run.v, run.a)

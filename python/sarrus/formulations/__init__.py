@@ -21,8 +21,15 @@ from .geometric import (
     reduced_dynamics,
     virtual_work,
 )
-from .reference_member import reference_member
-from .tree import christoffel_symbols, constraint_forces, mass_matrix_derivative, omega, reactions, sliding_contact
+from .reference_member import (
+    christoffel_symbols,
+    constraint_forces,
+    mass_matrix_derivative,
+    omega,
+    reactions,
+    reference_member,
+    sliding_contact,
+)
 
 __all__ = [
     "christoffel_symbols", "cog_jacobians", "constraint_forces", "free_motions", "is_involutive", "joint_bases", "joint_screws", "mass_matrix_derivative", "omega",
