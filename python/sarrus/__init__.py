@@ -52,7 +52,7 @@ from .spatial import Inertia, Rotation, Transform
 if TYPE_CHECKING:
     from . import control, derivatives, floating, formulations, interop, io, mechanisms, results, rolling
     from .analysis.contacts import ContactPoint
-    from .analysis.equilibrium import equilibrium
+    from .analysis.linearization import equilibrium
     from .analysis.mobility import without_redundant_constraints
     from .building.tables import from_dh, from_screws, from_sdof, from_spacedyn
     from .figures.skeleton import Skeleton
@@ -135,7 +135,7 @@ _MODULES = [
     "interop", "jax", "mechanisms", "results", "rolling", "torch",
 ]  # fmt: skip
 _ON_DEMAND = {
-    "analysis.equilibrium": ("equilibrium",),
+    "analysis.linearization": ("equilibrium",),
     "analysis.mobility": ("without_redundant_constraints",),
     "analysis.contacts": ("ContactPoint",),
     "building.tables": ("from_dh", "from_screws", "from_sdof", "from_spacedyn"),

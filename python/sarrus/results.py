@@ -4,10 +4,9 @@ from ._core import Status
 from ._renamed import RenamedMembers
 from .analysis.actuation import JointWrenches
 from .analysis.contacts import ContactMotion, Contacts
-from .analysis.equilibrium import Equilibrium
 from .analysis.independent_coordinates import ReducedForm
 from .analysis.linear_algebra import FreeMotions
-from .analysis.linearization import Linearization, Modes
+from .analysis.linearization import Equilibrium, Linearization, Modes
 from .analysis.mobility import ActuationMobility, Mobility, MobilityMap
 from .calibration import Calibration
 from .design import Budget, Design
