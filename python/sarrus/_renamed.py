@@ -121,6 +121,7 @@ ELEMENTS = {"HeldEfforts": "ZeroOrderHold"} | {
 MODULES = {
     "sarrus.control.interpolation": "sarrus.control.path",
     "sarrus.control.sampling": "sarrus.control.elements",
+    "sarrus.control.task_control": "sarrus.control.tasks",
 }
 VALUES = {("limits", "stop"): "enforce"}  # (argument, old value) -> new value
 OPTIONS = {"--motion": "--prescribe", "--run": "--trajectory", "--show-what": "--plot-quantity"}  # of the command line

@@ -139,7 +139,7 @@ def test_one_mechanism_of_the_gallery_loads_its_module():
 def test_one_force_element_loads_no_tasks():
     loaded = loaded_by("import sarrus; sarrus.control.PID('pivot')")
     assert "control.elements" in loaded
-    assert not loaded & {"control.tasks", "control.task_control", "control.path"}
+    assert not loaded & {"control.tasks", "control.path"}
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,7 @@ def test_a_stored_sweep_with_old_kinds_is_read(tmp_path):
     assert_array_equal(read[0].tau, sarrus.simulate(robot, [0.1], [0.0], 0.01, acts[1:2], method="rk4", dt=1e-3).tau)
 
 
-@pytest.mark.parametrize(("module", "name"), [*zip(MODULES, ["Chart", "EffortTable"], strict=True)])
+@pytest.mark.parametrize(("module", "name"), [*zip(MODULES, ["Chart", "EffortTable", "TaskControl"], strict=True)])
 def test_a_class_in_an_old_module_is_unpickled(module, name):
     found = _Unpickler(io.BytesIO(f"c{module}\n{name}\n.".encode()), "").load()
     assert (found.__module__, found.__name__) == (MODULES[module], name)
