@@ -31,6 +31,8 @@ from .errors import ModelError, NameNotFoundError, ShapeError, StateError, did_y
 from .mechanism import Mechanism
 from .spatial import Transform, exp, right_jacobian
 
+__all__ = ["Dimensions"]
+
 AXES = ("rx", "ry", "rz", "x", "y", "z")
 
 
