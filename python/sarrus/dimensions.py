@@ -31,7 +31,7 @@ from .errors import ModelError, NameNotFoundError, ShapeError, StateError, did_y
 from .mechanism import Mechanism
 from .spatial import Transform, exp, right_jacobian
 
-__all__ = ["Dimensions"]
+__all__ = ["Dimensions", "Moves"]
 
 AXES = ("rx", "ry", "rz", "x", "y", "z")
 
