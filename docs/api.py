@@ -38,6 +38,7 @@ METHODS = {  # pages of the class Mechanism, by the module in which a function s
     "mobility": ("Mechanism: mobility", "sarrus.analysis.mobility"),
     "actuation": ("Mechanism: actuation", "sarrus.analysis.actuation"),
     "linearization": ("Mechanism: linear equations", "sarrus.analysis.linearization"),
+    "contacts": ("Mechanism: contact", "sarrus.analysis.contacts"),
 }
 
 

@@ -1,6 +1,6 @@
 // Changes of the parameters of a description, from Python. Each change consists of a keyword (the category of the parameter), the name of an element,
 // and its values. Python has converted the values to floats, arrays of floats, Inertias and Transforms; this file checks them.
-// python/sarrus/description/replaced.py makes the same changes in Python's own description.
+// python/sarrus/dynamics/variants.py makes the same changes in Python's own description.
 #pragma once
 
 #include <algorithm>

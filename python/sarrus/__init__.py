@@ -51,10 +51,10 @@ from .spatial import Inertia, Rotation, Transform
 
 if TYPE_CHECKING:
     from . import control, derivatives, floating, formulations, interop, io, mechanisms, results, rolling
-    from .analysis.equilibrium import equilibrium
-    from .analysis.mobility.loosening import without_redundant_constraints
+    from .analysis.contacts import ContactPoint
+    from .analysis.linearization import equilibrium
+    from .analysis.mobility import without_redundant_constraints
     from .building.tables import from_dh, from_screws, from_sdof, from_spacedyn
-    from .dynamics.contact import ContactPoint
     from .figures.skeleton import Skeleton
     from .io import load, load_builder, loads
     from .simulation.simulate import Event, simulate
@@ -135,9 +135,9 @@ _MODULES = [
     "interop", "jax", "mechanisms", "results", "rolling", "torch",
 ]  # fmt: skip
 _ON_DEMAND = {
-    "analysis.equilibrium": ("equilibrium",),
-    "analysis.mobility.loosening": ("without_redundant_constraints",),
-    "dynamics.contact": ("ContactPoint",),
+    "analysis.linearization": ("equilibrium",),
+    "analysis.mobility": ("without_redundant_constraints",),
+    "analysis.contacts": ("ContactPoint",),
     "building.tables": ("from_dh", "from_screws", "from_sdof", "from_spacedyn"),
     "figures.skeleton": ("Skeleton",),
     "io": ("io", "load", "load_builder", "loads"),

@@ -22,8 +22,7 @@ from . import derivatives
 from ._arrays import Array, checked_count, common_axes
 from ._core import Status
 from .building.builder import Builder
-from .control.coordinates import velocities
-from .control.sampling import EffortTable
+from .control.elements import EffortTable, velocities
 from .description.joints import JointType
 from .dynamics.derivatives import check_robot
 from .errors import IntegrationError, ModelError, ShapeError, StateError

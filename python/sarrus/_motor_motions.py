@@ -21,8 +21,8 @@ import numpy as np
 from . import derivatives
 from ._arrays import Array
 from ._core import tolerances
-from .analysis.assembly.closing import prepared
-from .analysis.scaling import sliding_velocities
+from .analysis.closing import prepared
+from .analysis.linear_algebra import sliding_velocities
 from .description.joints import Prismatic, Revolute
 from .description.specs import BodySpec, Description, JointSpec
 from .dimensions import AXES, Dimensions, Moves

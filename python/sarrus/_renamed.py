@@ -117,6 +117,12 @@ RENAMED = {
 ELEMENTS = {"HeldEfforts": "ZeroOrderHold"} | {
     old: new.rpartition(".")[2] for old, new in RENAMED["sarrus.control"].items()
 }
+# old -> new modules of classes in stored runs
+MODULES = {
+    "sarrus.control.interpolation": "sarrus.control.path",
+    "sarrus.control.sampling": "sarrus.control.elements",
+    "sarrus.control.task_control": "sarrus.control.tasks",
+}
 VALUES = {("limits", "stop"): "enforce"}  # (argument, old value) -> new value
 OPTIONS = {"--motion": "--prescribe", "--run": "--trajectory", "--show-what": "--plot-quantity"}  # of the command line
 

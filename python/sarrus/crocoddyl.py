@@ -15,7 +15,7 @@ import numpy as np
 
 from . import derivatives as D
 from ._arrays import Array
-from .control.sampling import EffortTable
+from .control.elements import EffortTable
 from .errors import AssemblyError, IntegrationError, ModelError, StateError
 from .mechanism import Mechanism
 from .simulation.sweep import simulate_many

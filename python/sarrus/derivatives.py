@@ -9,7 +9,7 @@ Derivatives with respect to q are those with respect to displacements dq (nv) in
 ``robot.integrate(q, dq)``.
 """
 
-from .analysis.assembly.sensitivity import assembled_positions
+from .dimensions import assembled_positions
 from .dynamics.derivatives import dimensions, forward_dynamics, inverse_dynamics
 from .dynamics.products import (
     actuator_efforts,

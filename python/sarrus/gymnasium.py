@@ -25,8 +25,8 @@ from gymnasium.vector.utils import batch_space
 from . import _core
 from ._arrays import Array, ArrayLike, NDArray, checked_count, checked_number, real_array
 from ._core import Status
-from .control.coordinates import velocities
 from .control.element import ForceElement
+from .control.elements import velocities
 from .errors import AssemblyError, ModelError, ShapeError, StateError, check_choice
 from .mechanism import Mechanism
 from .simulation.setup import MethodName, Stabilisation, Stepping

@@ -20,25 +20,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-    from .analysis import contacts, linearization, scaling
-    from .analysis.actuation import efforts
-    from .analysis.actuation import joint_wrenches as wrenches
-    from .analysis.assembly import position, rates
-    from .analysis.mobility import map, report
+    from .analysis import actuation, assembly, contacts, linear_algebra, linearization, mobility
     from .building.builder import Builder
-    from .dynamics import contact
     from .spatial import Inertia, Transform
     from .variants import Variants
 
     Placement = Transform | ArrayLike
 else:
-    contacts, linearization, scaling = (
-        Deferred(f"analysis.{name}") for name in ("contacts", "linearization", "scaling")
+    actuation, assembly, contacts, linear_algebra, linearization, mobility = (
+        Deferred(f"analysis.{name}")
+        for name in ("actuation", "assembly", "contacts", "linear_algebra", "linearization", "mobility")
     )
-    efforts, wrenches = Deferred("analysis.actuation.efforts"), Deferred("analysis.actuation.joint_wrenches")
-    position, rates = Deferred("analysis.assembly.position"), Deferred("analysis.assembly.rates")
-    map, report = Deferred("analysis.mobility.map"), Deferred("analysis.mobility.report")
-    contact = Deferred("dynamics.contact")
 
 __all__ = ["Constraint", "Joint", "Kinematics", "Mechanism"]
 
@@ -106,30 +98,30 @@ class Mechanism(LoopFunctions):
     (2, 2)
     """
 
-    _units_of_motion = cached_property(scaling.units_of_motion)  # cached, because every simulation needs them
+    _units_of_motion = cached_property(linear_algebra.units_of_motion)  # cached, because every simulation needs them
 
     # positions: configurations that close the loops, and the motions that the loops allow
-    assemble = position.assemble
-    assembly_modes = position.assembly_modes
-    inverse_kinematics = position.inverse_kinematics
-    follow = position.follow
-    random = position.random
-    complete_velocity = position.complete_velocity
-    complete_acceleration = position.complete_acceleration
+    assemble = assembly.assemble
+    assembly_modes = assembly.assembly_modes
+    inverse_kinematics = assembly.inverse_kinematics
+    follow = assembly.follow
+    random = assembly.random
+    complete_velocity = assembly.complete_velocity
+    complete_acceleration = assembly.complete_acceleration
 
-    _holding = rates.holding  # for projections onto the constraints
+    _holding = assembly.holding  # for projections onto the constraints
 
     # efforts of motors, and wrenches of joints
-    actuation_matrix = efforts.actuation_matrix
-    actuator_efforts = efforts.actuator_efforts
-    internal_efforts = efforts.internal_efforts
-    joint_wrenches = wrenches.joint_wrenches
+    actuation_matrix = actuation.actuation_matrix
+    actuator_efforts = actuation.actuator_efforts
+    internal_efforts = actuation.internal_efforts
+    joint_wrenches = actuation.joint_wrenches
 
     # rigid contact
-    contact_dynamics = contact.contact_dynamics
-    contact_impact = contact.contact_impact
+    contact_dynamics = contacts.contact_dynamics
+    contact_impact = contacts.contact_impact
 
-    _raise_not_realizable = efforts.raise_not_realizable
+    _raise_not_realizable = actuation.raise_not_realizable
 
     # collision shapes
     _may_touch, _touching = cached_property(contacts.may_touch), cached_property(contacts.touching)
@@ -148,8 +140,8 @@ class Mechanism(LoopFunctions):
         return [x if not isinstance(x, Mesh) else hull(x) if k in colliding else Point() for k, x in shapes]
 
     # analysis
-    mobility = report.mobility
-    mobility_map = map.mobility_map
+    mobility_map = mobility.mobility_map
+    mobility = mobility.mobility
     linearize = linearization.linearize
 
     if not TYPE_CHECKING:
@@ -273,7 +265,7 @@ class Mechanism(LoopFunctions):
         >>> float(longer.pose(longer.neutral(), "pin1.parent")[0, 3])
         0.45
         """
-        from .description.replaced import checked_changes
+        from .dynamics.variants import checked_changes
 
         return self._copy(
             checked_changes({

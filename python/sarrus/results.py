@@ -2,17 +2,14 @@
 
 from ._core import Status
 from ._renamed import RenamedMembers
-from .analysis.actuation.joint_wrenches import JointWrenches
-from .analysis.contacts import Contacts
-from .analysis.equilibrium import Equilibrium
+from .analysis.actuation import JointWrenches
+from .analysis.contacts import ContactMotion, Contacts
 from .analysis.independent_coordinates import ReducedForm
 from .analysis.linear_algebra import FreeMotions
-from .analysis.linearization import Linearization, Modes
-from .analysis.mobility.map import MobilityMap
-from .analysis.mobility.report import ActuationMobility, Mobility
+from .analysis.linearization import Equilibrium, Linearization, Modes
+from .analysis.mobility import ActuationMobility, Mobility, MobilityMap
 from .calibration import Calibration
 from .design import Budget, Design
-from .dynamics.contact import ContactMotion
 from .dynamics.derivatives import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from .dynamics.loop_operations import JointStates, LoopReactions
 from .dynamics.operations import Constraint, Joint, Kinematics
@@ -20,11 +17,9 @@ from .dynamics.state_derivatives import DifferenceDerivatives, IntegrateDerivati
 from .floating.partition import EndPoint, FreeFloatingForm
 from .floating.planning import DynamicSingularityMap, FreeFloatingMotion, ReactionNullSpace
 from .formulations.cog import CogJacobians
-from .formulations.invariant import PoeFactors
-from .formulations.projected import ProjectedEquations
+from .formulations.geometric import PoeFactors, ProjectedEquations
 from .formulations.reference_member import ReferenceMemberSolution
-from .identification.excitation import Excitation
-from .identification.identify import Identification
+from .identification.identify import Excitation, Identification
 from .simulation.derivatives import Sensitivities, StateCotangents
 from .simulation.histories import ContactForces
 from .simulation.sweep import Sweep

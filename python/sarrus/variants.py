@@ -17,12 +17,19 @@ from ._arrays import (
     checked_truth,
     into,
 )
-from .analysis.actuation import efforts
-from .analysis.assembly.closing import TOLERANCE, check_frames, checked_steps, checked_tolerance, positions
-from .analysis.assembly.position import States, Targets, solved_many
-from .analysis.joint_targets import JointCoordinates, paths
-from .analysis.mobility.map import mobility_map
-from .analysis.scaling import units_of_motion
+from .analysis import actuation
+from .analysis.assembly import States, Targets, solved_many
+from .analysis.closing import (
+    TOLERANCE,
+    JointCoordinates,
+    check_frames,
+    checked_steps,
+    checked_tolerance,
+    paths,
+    positions,
+)
+from .analysis.linear_algebra import units_of_motion
+from .analysis.mobility import mobility_map
 from .dynamics.options import SearchOptions, Unpack, shows_options
 from .dynamics.variants import VariantFunctions
 from .errors import ShapeError
@@ -41,7 +48,7 @@ class Variants(VariantFunctions):
     changes : parameters with their N values, arguments of :meth:`sarrus.Mechanism.variants`
     """
 
-    actuator_efforts = efforts.actuator_efforts
+    actuator_efforts = actuation.actuator_efforts
     mobility_map = mobility_map
     _units_of_motion = functools.cached_property(units_of_motion)
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 import sarrus
 from sarrus import _core
-from sarrus.analysis.assembly.closing import closing
+from sarrus.analysis.closing import closing
 from sarrus.results import Status
 from tests.gallery import made
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import sarrus
-from sarrus.analysis.assembly.closing import on_its_tree
+from sarrus.analysis.closing import on_its_tree
 from sarrus.design import (
     Clearance,
     FramePath,

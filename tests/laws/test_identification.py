@@ -39,7 +39,7 @@ def driven(robot, *joints):
 
 def with_motors(robot, *names):
     """Return the same mechanism with motors in these joints."""
-    from sarrus.analysis.assembly.closing import on_its_tree
+    from sarrus.analysis.closing import on_its_tree
 
     return on_its_tree(robot, actuated=names)
 

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 import sarrus
 from benchmarks.loop_models import almost_flat
 from sarrus import mechanisms
-from sarrus.analysis.assembly.closing import closing
+from sarrus.analysis.closing import closing
 from sarrus.calibration import Measurements, calibrate
 from sarrus.design import FramePath, Variable, design
 from tests.laws.test_choice_laws import recut as cut_anywhere

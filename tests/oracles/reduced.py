@@ -3,7 +3,7 @@
 import numpy as np
 
 from sarrus.analysis.independent_coordinates import loop_motions
-from sarrus.analysis.scaling import sliding_velocities
+from sarrus.analysis.linear_algebra import sliding_velocities
 
 
 def reduced(robot, q, v, E, E_dot, *, time=None, wrenches=None):

@@ -48,7 +48,7 @@ def test_nothing_was_overlooked():
             ":2: description imports building",
         ),
         (
-            "python/sarrus/analysis/scaling.py",
+            "python/sarrus/analysis/linear_algebra.py",
             "if TYPE_CHECKING:\n    from ..io.urdf import read",
             ":2: analysis imports io",
         ),

@@ -125,7 +125,7 @@ def test_the_first_example_loads_what_it_uses():
     below = {"errors", "laws", "shapes", "spatial"}
     assert {name for name in loaded if name.split(".")[0] not in used | below and not name.startswith("_")} == set()
     assert {name for name in loaded if name.startswith("control.")} == {"control.element"}
-    for module in ("dynamics.variants", "dynamics.derivatives", "description.replaced", "analysis.linearization"):
+    for module in ("dynamics.variants", "dynamics.derivatives", "analysis.linearization"):
         assert module not in loaded
     for module in ("sweep", "storage", "workers", "derivatives", "histories"):
         assert f"simulation.{module}" not in loaded
@@ -140,7 +140,7 @@ def test_one_mechanism_of_the_gallery_loads_its_module():
 def test_one_force_element_loads_no_tasks():
     loaded = loaded_by("import sarrus; sarrus.control.PID('pivot')")
     assert "control.elements" in loaded
-    assert not loaded & {"control.tasks", "control.task_control", "control.path"}
+    assert not loaded & {"control.tasks", "control.path"}
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def with_a_question(folder):
     copy.add("python/sarrus/analysis/manipulability.py", (TOYS / "manipulability.py").read_text())
     path = "python/sarrus/mechanism.py"
     copy.put_before(path, "from ._deferred import", "from .analysis.manipulability import manipulability\n")
-    copy.put_before(path, "    mobility = report.mobility", "    manipulability = manipulability\n")
+    copy.put_before(path, "    mobility_map = mobility.mobility_map", "    manipulability = manipulability\n")
     assert len(copy.changed) == 5
     return copy
 

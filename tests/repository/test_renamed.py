@@ -2,6 +2,7 @@
 
 import copy
 import importlib
+import io
 import pickle
 import re
 from pathlib import Path
@@ -11,8 +12,9 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import sarrus
-from sarrus._renamed import ELEMENTS, OPTIONS, RENAMED, with_new_kinds
+from sarrus._renamed import ELEMENTS, MODULES, OPTIONS, RENAMED, with_new_kinds
 from sarrus.cli import main
+from sarrus.simulation.storage import _Unpickler
 
 CHANGELOG = (Path(__file__).parents[2] / "CHANGELOG.md").read_text(encoding="utf-8")
 TABLE = CHANGELOG.partition("| old | new |")[2].partition("\n\n")[0]
@@ -167,3 +169,9 @@ def test_a_stored_sweep_with_old_kinds_is_read(tmp_path):
     found = sarrus.derivatives.rollouts_vjp(read, np.ones((len(runs.t), 1)))
     assert_array_equal(found.parameters["EffortTable.u"], known.parameters["EffortTable.u"])
     assert_array_equal(read[0].tau, sarrus.simulate(robot, [0.1], [0.0], 0.01, acts[1:2], method="rk4", dt=1e-3).tau)
+
+
+@pytest.mark.parametrize(("module", "name"), [*zip(MODULES, ["Chart", "EffortTable", "TaskControl"], strict=True)])
+def test_a_class_in_an_old_module_is_unpickled(module, name):
+    found = _Unpickler(io.BytesIO(f"c{module}\n{name}\n.".encode()), "").load()
+    assert (found.__module__, found.__name__) == (MODULES[module], name)

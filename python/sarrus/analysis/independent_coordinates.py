@@ -23,7 +23,7 @@ from ..description.joints import PARAMETERS
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.options import Wrenches
 from ..errors import ModelError, ShapeError, StateError
-from .assembly.closing import closing, prepared
+from .closing import closing, prepared
 from .linear_algebra import FreeMotions, applied, both_solutions, orthonormal, same_freedom, transposed
 
 Coordinates = str | Sequence[str | tuple[str, int]] | None

@@ -12,7 +12,6 @@ import numpy as np
 from .. import _core
 from .._arrays import Array, ArrayLike
 from .._renamed import renamed_arguments
-from ..analysis.joint_targets import start_near
 from ..description.constraints import DECLARED, KINDS, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
 from ..description.contacts import NO_CONTACTS, SOME_CONTACTS, ContactSpec, PointsFunction, ShapeSpec
 from ..description.joints import PARAMETERS, Cable, Fixed, JointType
@@ -693,6 +692,7 @@ class Builder(Changes):
         for text in _core.doubtful(mechanism.description.joints):
             warn_of_model(text)
         if mechanism.description.shapes:
+            from ..analysis.closing import start_near
             from ..analysis.contacts import overlapping
 
             for text in overlapping(mechanism, start_near(mechanism, None, {}, 0.0)):
@@ -713,6 +713,8 @@ class Builder(Changes):
 
 def _tried(spec: PfaffianSpec, tree: Mechanism) -> PfaffianSpec:
     """Call the function of a constraint once, and return the constraint with a value c for each row that it returns."""
+    from ..analysis.closing import start_near
+
     subject = f"constraint '{spec.name}'"
     for name in spec.joints:
         if tree.joint(name).closes_loop:

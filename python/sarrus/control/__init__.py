@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING, Any
 from .._renamed import raise_renamed
 
 if TYPE_CHECKING:
-    from . import elements, path, sampling, task_control, tasks
+    from . import elements, path, tasks
     from .element import ForceElement as ForceElement
     from .elements import *  # noqa: F403
     from .path import *  # noqa: F403
-    from .sampling import *  # noqa: F403
-    from .task_control import *  # noqa: F403
     from .tasks import *  # noqa: F403
 
     __all__: list[str] = []
-    for _module in (elements, path, sampling, task_control, tasks):
+    for _module in (elements, path, tasks):
         __all__ += _module.__all__
 
-_MODULES = ("elements", "sampling", "path", "task_control", "tasks")  # in the order of their loading times
+_MODULES = ("elements", "path", "tasks")  # in the order of their loading times
 
 
 def __getattr__(name: str) -> Any:

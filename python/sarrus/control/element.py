@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _core
 from .._arrays import Array, checked_number
-from ..analysis.assembly.closing import positions
+from ..analysis.closing import positions
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import ModelError
 

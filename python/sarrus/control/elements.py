@@ -2,7 +2,7 @@
 
 A force element, or a list of them, is the argument ``controller`` of :func:`~sarrus.simulate`. Targets are numbers or functions of time
 (:mod:`sarrus.laws`). For :func:`~sarrus.simulate_many`, a numerical parameter may be an array (runs,), and a time function may be a sequence with a
-time function for each run.
+time function for each run. Sampled controllers have a zero-order hold and a delay; tables contain precomputed efforts.
 
 >>> import sarrus
 >>> robot = sarrus.mechanisms.pendulum()
@@ -14,7 +14,7 @@ time function for each run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, cast
@@ -28,7 +28,7 @@ from ..description.specs import Description
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import ModelError
 from ..laws import Law
-from .element import KINDS, TYPED, Element, Run, constant, declared
+from .element import KINDS, TYPED, Element, Run, constant, declared, entries, functions_and_elements
 
 __all__ = [
     "PID",
@@ -36,18 +36,22 @@ __all__ = [
     "CollisionContacts",
     "CompliantContact",
     "ComputedTorque",
+    "EffortTable",
     "EndStop",
     "FeedforwardEffort",
     "GravityCompensation",
     "LuGreFriction",
     "PDPlus",
+    "Quantisation",
     "ReactionWheel",
     "RigidContact",
+    "SampleAndHold",
     "Thruster",
     "rest_to_rest",
 ]  # fmt: skip
 
 Number = float | ArrayLike
+Steps = float | Mapping[str, float]
 Laws = Law | Number | Sequence[Law | float]  # time function or number; a sequence has an item for each run
 
 
@@ -498,6 +502,102 @@ def _inertia_about(description: Description, joint: str) -> float:
     return float(axis @ about @ axis)
 
 
+@dataclass(frozen=True, eq=False)
+class Quantisation:
+    """Quantisation of a sampled controller's inputs and outputs, which are rounded to multiples of a step; 0: no rounding.
+
+    Attributes
+    ----------
+    position : step of encoders, 2 pi / counts per revolution [rad or m]: a number for all coordinates except quaternions, or joint to number
+    velocity : step of tachometers [rad/s or m/s]: a number, or joint to number
+    effort : step of motor commands [N m or N]: a number, or joint to number
+    """
+
+    position: Steps = 0.0
+    velocity: Steps = 0.0
+    effort: Steps = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class SampleAndHold(Element):
+    """Digital controller: controllers that are evaluated once per ``period``, with a zero-order hold and a delay.
+
+    The first sample is at the initial time. The efforts that are computed from the sample at t act from t + ``delay`` until the efforts of the next
+    sample act. Before the first efforts act, the efforts are zero. Steps of every method end at samples and at changes of
+    effort, so that efforts are constant within a step. A function is called once per sample if `dt` divides the period and there are no events
+    within steps. The integral of a PID is computed by Euler's method with one step per period. The current efforts are part of the state: they follow
+    the internal states in ``Trajectory.internal_state``, and are in checkpoints. With ``delay=0`` and a period of one step of "euler" or
+    "semi_implicit", the motion is bit for bit the same as without SampleAndHold.
+
+    Attributes
+    ----------
+    law : controller: a function (t, q, v) -> tau (nv,) [N m, N], a :class:`TaskControl`, :class:`PID`, :class:`ComputedTorque`, :class:`PDPlus`,
+        :class:`GravityCompensation` or :class:`FeedforwardEffort`, or a list of these
+    period, delay : sampling period and delay of the efforts [s]; the delay may be shorter or longer than the period
+    quantisation : :class:`Quantisation`, or the step of all encoders [rad or m]
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.pendulum()
+    >>> hold = sarrus.control.PID("pivot", proportional=100.0, derivative=20.0, target=0.5)
+    >>> slow = sarrus.control.SampleAndHold(hold, period=0.02, delay=0.01)
+    >>> run = sarrus.simulate(robot, [0.0], [0.0], 4.0, controller=slow)
+    >>> float(run.q[-1, 0].round(2)), run.tau[[0, 9, 10, 29, 30], 0].round(2).tolist()
+    (0.46, [0.0, 0.0, 50.0, 50.0, 39.75])
+    """
+
+    law: Any
+    period: float = 1e-3
+    delay: float = 0.0
+    quantisation: Quantisation | float | None = None
+
+    def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
+        """Return the controllers, which may be functions, and the steps of quantities."""
+        functions, controllers = functions_and_elements(self.law)
+        steps = vars(self.quantisation) if isinstance(self.quantisation, Quantisation) else self.quantisation
+        inner = entries(mechanism, controllers, run)
+        return {"controllers": inner, "calls": bool(functions), "quantisation": steps}
+
+
+@dataclass(frozen=True, eq=False)
+class EffortTable(Element):
+    """Table of motor efforts over time, such as those of an optimal trajectory or a recording.
+
+    Before the first time the efforts are zero; after the last time they are constant. With `hold`, steps end at the times of the table.
+
+    Attributes
+    ----------
+    times : (n,) increasing times [s]
+    u : (n, m) efforts [N m, N], or (runs, n, m) for :func:`~sarrus.simulate_many`
+    joints : names of the joints whose m velocities are the columns of `u`; default: the actuated joints in the order of
+        ``mechanism.actuated``, or all tree joints if no joint is actuated
+    hold : True: each row acts until the time of the next row (zero-order hold); False: linear interpolation
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.pendulum()
+    >>> run = sarrus.simulate(robot, [0.0], [0.0], 0.3, sarrus.control.EffortTable([0.1, 0.2], [[1.0], [-1.0]]))
+    >>> run.tau[[50, 150, 250], 0].tolist()
+    [0.0, 1.0, -1.0]
+    """
+
+    times: ArrayLike
+    u: ArrayLike
+    joints: Sequence[str] | None = None
+    hold: bool = True
+
+    @property
+    def _kind(self) -> str:
+        return "ZeroOrderHold" if self.hold else "EffortTable"
+
+    def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
+        if isinstance(self.joints, str) or not (self.joints is None or isinstance(self.joints, Iterable)):
+            raise TypeError(f"joints of EffortTable must be a sequence of names; got {self.joints!r}")
+        return {"joints": None if self.joints is None else tuple(self.joints)}
+
+
 for _kind, _rows in KINDS.items():
     if _kind not in globals() and all(sort in TYPED for _, sort, _ in _rows):
         globals()[_kind] = declared(_kind, __name__)
@@ -539,3 +639,38 @@ def rest_to_rest(start: float, end: float, duration: float, *, begin: float = 0.
         )
     hold = [0.0] * 5
     return Law((begin - 1.0, begin, begin + duration), ((start, *hold), tuple(path), (end, *hold)))
+
+
+def coordinate(mechanism: LoopFunctions, name: str, index: int, label: str) -> tuple[int, int]:
+    """Return the indices of a coordinate of a joint, and of the velocity that is its rate; raise ModelError if there are none."""
+    joint = mechanism.joint(name)
+    if joint.type.quaternion:
+        raise ModelError(f"{label} needs a joint without quaternion; '{name}' is {joint.type}")
+    k = checked_index(name, joint.type.nv, index, "coordinates")
+    if not joint.type.rates[k]:
+        raise ModelError(
+            f"{label} needs a coordinate whose rate is a velocity; coordinate {k} of '{name}', {joint.type}, is not such a coordinate, "
+            "because the velocities of this joint are along axes that rotate with it"
+        )
+    return joint._all_q.start + k, joint._all_v.start + k
+
+
+def loses_turns(mechanism: LoopFunctions, name: str, index: int) -> bool:
+    """Return True if a coordinate is an angle of a loop joint whose full revolutions are unknown from the poses of its bodies.
+
+    They are known for a helical joint, because its displacement determines them.
+    """
+    joint = mechanism.joint(name)
+    returns = joint.type.whole_turns_return or getattr(joint.type, "pitch", None) == 0.0
+    return bool(joint.closes_loop and returns and joint.type.coordinates[index][1] == "rad")
+
+
+def checked_index(name: str, count: int, index: Any, label: str) -> int:
+    if isinstance(index, bool) or not isinstance(index, Integral) or not 0 <= int(index) < count:
+        raise ModelError(f"joint '{name}' has {count} {label}; index {index!r} is out of range")
+    return int(index)
+
+
+def velocities(mechanism: LoopFunctions, names: Iterable[str]) -> list[int]:
+    """Return the indices of all velocities of joints."""
+    return [k for name in names for k in range(*mechanism.joint(name)._all_v.indices(2**31))]

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._arrays import Array, checked_truth
+from .._arrays import Array, ArrayLike, checked_truth
 from .._core import tolerances
 from .._showing import Brief
+from ..description.constraints import KINDS, ConstraintSpec, CouplerSpec, RollingSpec
+from ..description.joints import Helical, JointType
 from ..errors import ModelWarning, StateError, check_choice
-from .dimensions import forward_by_dimensions, inverse_by_dimensions, places
 from .loop_operations import LoopFunctions
 from .operations import _undeclared
 from .options import BatchTime, ReactionOptions, Wrenches, shows_options
@@ -385,3 +385,89 @@ def warn_of_friction(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, time: Arr
             fault = f"joint '{name}' is at rest and has Coulomb friction, which is discontinuous at rest"
             warnings.warn(f"{fault}: the derivatives do not include this friction", ModelWarning, stacklevel=3)
             return
+
+
+TERMS = ("stiffness", "rest", "damping", "friction", "armature", "pitch")
+_inverse_by_dimensions = _undeclared("inverse_dynamics_by_dimensions")
+_forward_by_dimensions = _undeclared("forward_dynamics_by_dimensions")
+
+
+def inverse_by_dimensions(
+    robot: LoopFunctions, state: tuple[ArrayLike, ...], cotangent: ArrayLike, options: dict[str, Any]
+) -> Array:
+    """Return the product (..., n) of a cotangent of the generalised force with its derivatives with respect to dimensions."""
+    return cast(
+        Array,
+        _inverse_by_dimensions(robot, *state, cotangent, **{**options, "return_status": True})[0][
+            ..., places(robot)[1]
+        ],
+    )
+
+
+def forward_by_dimensions(
+    robot: LoopFunctions, state: tuple[ArrayLike, ...], cotangent: ArrayLike, options: dict[str, Any]
+) -> Array:
+    """Return the product (..., n) of a cotangent of the acceleration with its derivatives with respect to dimensions.
+
+    The entries are NaN for dimensions whose change opens the loops.
+    """
+    answer = _forward_by_dimensions(robot, *state, cotangent, **{**options, "return_status": True})[0]
+    value, opens = (answer[..., k, places(robot)[1]] for k in (0, 1))
+    unit = cast(Any, robot)._units_of_motion[1][0, : robot.nv]
+    speed = np.abs(np.asarray(state[1]) / unit).max(axis=-1, initial=1.0)[..., None]
+    return np.where(np.abs(opens) > 1e-6 * speed, np.nan, value)
+
+
+def places(robot: LoopFunctions) -> tuple[dict[str, slice], Array]:
+    """Return the slice of each name of :func:`dimensions` in the parameter vector, and the index of each entry in the core's parameter vector."""
+    cached = vars(robot).get("_dimension_places")
+    if cached is None:
+        names: dict[str, slice] = {}
+        places: list[int] = []
+        for name, at in _named(robot):
+            names[name] = slice(len(places), len(places) + len(at))
+            places.extend(at)
+        cached = vars(robot)["_dimension_places"] = names, np.array(places, dtype=int)
+    return cast("tuple[dict[str, slice], Array]", cached)
+
+
+def _named(robot: LoopFunctions) -> Iterator[tuple[str, range]]:
+    springs, constraints = robot.description.springs, [c.spec for c in robot._constraints.values()]
+    first, velocities = 12 * (len(robot.bodies) + len(constraints)), robot._all_nv
+    for name, k in robot._load_places:
+        yield f"{name}.parent", range(12 * k, 12 * k + 6)
+        yield f"{name}.child", range(12 * k + 6, 12 * k + 12)
+    for name, j in robot._joints.items():
+        for k, term in enumerate(TERMS):
+            if j.type.nv and _has(j.type, term) and (term != "pitch" or not j.closes_loop):
+                start = first + k * velocities
+                yield f"{name}.{term}", range(start + j._all_v.start, start + j._all_v.stop)
+    first += len(TERMS) * velocities
+    for spring in springs:
+        for k, term in enumerate(("stiffness", "rest", "damping")):
+            yield f"{spring.name}.{term}", range(first + k, first + k + 1)
+        first += 3
+    for spec in constraints:
+        for name, count in _own_numbers(spec):
+            yield f"{spec.name}.{name}", range(first, first + count)
+            first += count
+    yield "gravity", range(first, first + 3)
+
+
+def _has(joint: JointType, term: str) -> bool:
+    """Return True if the joint type has this parameter; a spring needs velocities that are rates of coordinates, or a ball joint."""
+    if term == "pitch":
+        return isinstance(joint, Helical)
+    if term not in ("stiffness", "rest") or all(joint.rates):
+        return True
+    return term == "stiffness" and joint.quaternion and joint.nv == 3
+
+
+def _own_numbers(spec: Any) -> list[tuple[str, int]]:
+    if not isinstance(spec, ConstraintSpec):
+        return []  # a joint
+    if isinstance(spec, RollingSpec):
+        return [("radius", 1), ("on_radius", 1)]
+    if isinstance(spec, CouplerSpec):
+        return [("coefficients", sum(len(coefficients) for _, _, coefficients in spec.terms)), ("offset", 1)]
+    return [(name, 1) for name in KINDS.get(spec.kind) or ()]

@@ -17,9 +17,18 @@ from ..description.constraints import PfaffianSpec
 from ..description.joints import LIMIT_MARGIN, turns_into
 from ..errors import ShapeError, StateError, check_choice
 from .operations import Joint, StateFunctions, _operation, _undeclared
-from .options import BatchOptions, FrameTimeOptions, Metric, Solver, TimeOptions, Unpack, Wrenches, shows_options
+from .options import (
+    BatchOptions,
+    FrameTimeOptions,
+    Metric,
+    Solver,
+    TimeOptions,
+    Unpack,
+    Wrenches,
+    of_states,
+    shows_options,
+)
 from .reactions import determined, least_reactions
-from .states import of_states
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -167,7 +167,7 @@ class StateFunctions(_core.Mechanism):
 
     def _copy(self, changes: dict[str, Any]) -> Self:
         """Return a copy with different parameters; its description is created at first access."""
-        from ..description.replaced import OF_JOINT_TYPES, merged
+        from .variants import OF_JOINT_TYPES, merged
 
         copy = type(self).__new__(type(self))
         _core.Mechanism.__init__(copy, self, changes)
@@ -198,7 +198,7 @@ class StateFunctions(_core.Mechanism):
 
     @cached_property
     def _description(self) -> Description:
-        from ..description.replaced import replaced
+        from .variants import replaced
 
         return replaced(*self._changed)
 

@@ -11,8 +11,15 @@ from numpy.typing import ArrayLike
 
 from .._arrays import Array, checked_times, checked_truth, common_axes, real_rows
 from .._showing import Brief
-from .derivatives import Along, ask, check_forward, check_robot, warn_of_friction
-from .dimensions import forward_by_dimensions, inverse_by_dimensions
+from .derivatives import (
+    Along,
+    ask,
+    check_forward,
+    check_robot,
+    forward_by_dimensions,
+    inverse_by_dimensions,
+    warn_of_friction,
+)
 from .loop_operations import LoopFunctions
 from .operations import _undeclared
 from .options import BatchTime, MotionOptions, ReactionOptions, TimeOptions, Unpack, Wrenches, shows_options

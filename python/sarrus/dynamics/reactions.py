@@ -11,8 +11,7 @@ from .._arrays import Array, ArrayLike, check_mapping, real_array
 from .._core import tolerances
 from ..errors import NameNotFoundError, ShapeError
 from .operations import StateFunctions
-from .options import BatchOptions, Unpack, Wrenches
-from .states import of_states
+from .options import BatchOptions, Unpack, Wrenches, of_states
 
 if TYPE_CHECKING:
     from .loop_operations import LoopFunctions

@@ -18,7 +18,7 @@ import numpy as np
 
 from .._arrays import Array, ArrayLike, check_mapping, checked_names, checked_number, real_array, real_rows
 from .._showing import table
-from ..analysis.joint_targets import start_near
+from ..analysis.closing import start_near
 from ..errors import (
     AssemblyError,
     ModelError,
@@ -333,7 +333,7 @@ def effort_curves(robot: Mechanism, name: str, u: Array) -> list[Curve]:
 
 def _wrenches(run: Trajectory) -> dict[str, Array]:
     """Return the reactions, name -> (n, 6) [N m, N]: those of tree joints first, then those of loop joints and other constraints."""
-    from ..formulations.tree import reactions
+    from ..formulations.reference_member import reactions
 
     if not run.mechanism.nc:
         return reactions(run.mechanism, run.q, run.v, run.a)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._arrays import Array, ArrayLike, NDArray, real_array
-from ..analysis.joint_targets import start_near
+from ..analysis.closing import start_near
 from ..description.joints import JointType
 from ..description.specs import BodySpec, JointSpec
 from ..errors import ShapeError, check_name

@@ -26,8 +26,7 @@ from ..analysis.independent_coordinates import Coordinates, reduced_form, veloci
 from ..analysis.linear_algebra import applied, solutions, transposed
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.operations import Joint, _operation
-from ..dynamics.options import BatchOptions, ExpressedIn, FrameOptions, StateOptions, Unpack, Wrenches
-from ..dynamics.states import of_states
+from ..dynamics.options import BatchOptions, ExpressedIn, FrameOptions, StateOptions, Unpack, Wrenches, of_states
 from ..errors import ModelError, ShapeError, StateError, check_name
 from ..mechanism import checked_mechanism
 

@@ -23,11 +23,9 @@ from .._arrays import Array, ArrayLike, NDArray, check_callable, check_mapping, 
 from .._core import tolerances
 from .._showing import Brief
 from ..analysis.independent_coordinates import component_rows, frame_components
-from ..analysis.linear_algebra import solutions
-from ..analysis.scaling import six, velocity_scale
+from ..analysis.linear_algebra import six, solutions, velocity_scale
 from ..dynamics.loop_operations import LoopFunctions
-from ..dynamics.options import BatchOptions, StateOptions, Unpack
-from ..dynamics.states import of_states
+from ..dynamics.options import BatchOptions, StateOptions, Unpack, of_states
 from ..errors import ModelError, SarrusError, ShapeError, StateError
 from ..mechanism import checked_mechanism
 from .partition import base_joint, generalized_jacobian, joint_columns, momentum_velocity

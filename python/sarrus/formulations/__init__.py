@@ -9,20 +9,27 @@ Standard dynamics functions are methods of :class:`~sarrus.Mechanism`. docs/form
 
 from ..dynamics.reactions import joint_bases
 from .cog import cog_jacobians
-from .contact import sliding_contact
-from .invariant import joint_screws, poe_factors
-from .projected import (
+from .geometric import (
     free_motions,
     is_involutive,
+    joint_screws,
     operational_inertia,
     operational_inertia_inverse,
+    poe_factors,
     projected_dynamics,
     projections,
     reduced_dynamics,
     virtual_work,
 )
-from .reference_member import reference_member
-from .tree import christoffel_symbols, constraint_forces, mass_matrix_derivative, omega, reactions
+from .reference_member import (
+    christoffel_symbols,
+    constraint_forces,
+    mass_matrix_derivative,
+    omega,
+    reactions,
+    reference_member,
+    sliding_contact,
+)
 
 __all__ = [
     "christoffel_symbols", "cog_jacobians", "constraint_forces", "free_motions", "is_involutive", "joint_bases", "joint_screws", "mass_matrix_derivative", "omega",

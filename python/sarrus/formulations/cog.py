@@ -13,8 +13,7 @@ from ..analysis.linear_algebra import applied, transposed
 from ..description.specs import BodySpec
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.operations import Kinematics
-from ..dynamics.options import BatchOptions, Unpack
-from ..dynamics.states import of_states
+from ..dynamics.options import BatchOptions, Unpack, of_states
 from ..mechanism import checked_mechanism
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import _core, _recording
 from .._arrays import Array, ArrayLike, checked_count, checked_names, checked_number, checked_text, real_array
-from ..analysis.scaling import ScaledLoops
+from ..analysis.linear_algebra import ScaledLoops
 from ..control import TaskControl
 from ..dynamics.options import ExpressedIn
 from ..errors import ModelError, SarrusError, ShapeError, check_choice, check_name, raise_no_such_name

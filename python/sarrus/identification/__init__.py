@@ -4,8 +4,7 @@
 optimises motions for the measurement.
 """
 
-from .excitation import exciting_motion
-from .identify import identify, identify_runs
+from .identify import exciting_motion, identify, identify_runs
 from .model import Samples
 
 __all__ = ["Samples", "exciting_motion", "identify", "identify_runs"]

@@ -22,9 +22,9 @@ from .._arrays import Array, ArrayLike, NDArray, check_mapping, checked_names, c
 from .._core.spatial import pseudo_inertia
 from .._renamed import renamed_arguments
 from .._showing import Brief
-from ..analysis.assembly.closing import on_its_tree
+from ..analysis.closing import on_its_tree
 from ..analysis.independent_coordinates import joint_velocity
-from ..analysis.scaling import velocity_scale
+from ..analysis.linear_algebra import velocity_scale
 from ..errors import ModelError, ShapeError, StateError, check_name
 from ..mechanism import Mechanism, checked_mechanism
 

@@ -37,9 +37,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._arrays import Array
-from ..analysis.joint_targets import start_near
-from ..analysis.mobility.loosening import without_redundant_constraints
-from ..analysis.scaling import ScaledLoops
+from ..analysis.closing import start_near
+from ..analysis.linear_algebra import ScaledLoops
+from ..analysis.mobility import without_redundant_constraints
 from ..building.builder import Builder
 from ..description import joints
 from ..description.joints import PARAMETERS, JointType, axis_frame

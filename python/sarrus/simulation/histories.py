@@ -13,7 +13,7 @@ from .._arrays import Array, NDArray
 from .._files import needed
 from .._renamed import renamed_attribute
 from .._showing import table
-from ..analysis.actuation.joint_wrenches import JointWrenches
+from ..analysis.actuation import JointWrenches
 from ..errors import raise_no_such_name
 from ..mechanism import Mechanism
 

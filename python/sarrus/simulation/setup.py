@@ -16,7 +16,7 @@ import numpy as np
 from .. import _core
 from .._arrays import Array, ArrayLike, NDArray, check_mapping, checked_number, real_array, real_rows
 from .._core import Status
-from ..analysis.assembly.closing import prepared as cached
+from ..analysis.closing import prepared as cached
 from ..control.element import ForceElement, ForceElements, Run
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import ModelError, check_choice
@@ -224,8 +224,7 @@ class JointLimits:
 
     def _stop(self, mechanism: LoopFunctions, name: str, coordinates: list[int]) -> None:
         """Add end stops at coordinates of a joint that have none."""
-        from ..control.coordinates import coordinate
-        from ..control.elements import EndStop
+        from ..control.elements import EndStop, coordinate
 
         for k in coordinates:
             try:

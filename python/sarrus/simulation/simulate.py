@@ -16,7 +16,7 @@ import numpy as np
 from .._arrays import Array, ArrayLike, checked_number, checked_text, is_masked, real_array
 from .._core import Status
 from .._renamed import with_new_kinds
-from ..analysis.scaling import velocity_scale
+from ..analysis.linear_algebra import velocity_scale
 from ..control.element import ForceElement, functions_and_elements, task_controls
 from ..description.specs import Description
 from ..dynamics.options import Unpack, shows_options

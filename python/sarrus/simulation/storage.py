@@ -39,6 +39,7 @@ from .._arrays import Array, ArrayLike, NDArray, checked_path
 from .._build import __version__
 from .._core import Status
 from .._files import locked, needed, relative, replacing
+from .._renamed import MODULES
 from ..errors import ModelError
 from ..mechanism import Mechanism
 from ..shapes import Mesh
@@ -195,10 +196,10 @@ class _Unpickler(pickle.Unpickler):
         self.folder = folder
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return a class; files of earlier versions have other class names for the shared data of runs."""
+        """Return a class; files of earlier versions have other names for modules and for the shared data of runs."""
         if module == "sarrus.simulation.sweep":
             return SimpleNamespace if name in ("_Job", "_Clock") else super().find_class(module, "RunForces")
-        return super().find_class(module, name)
+        return super().find_class(MODULES.get(module, module), name)
 
     def persistent_load(self, identity: tuple[Any, ...]) -> Mesh:
         file, scale, *folders, package_dirs = identity

@@ -1,7 +1,7 @@
 """Trajectory of a mechanism: samples of a motion, and quantities computed from them.
 
 A trajectory stores samples only. Energies, accelerations, reactions and other quantities are functions of t, q and v, and are computed at first
-access. Interpolation is in :mod:`~sarrus.control.interpolation`, files are in :mod:`~sarrus.simulation.storage`, figures and films
+access. Interpolation is in :mod:`~sarrus.control.path`, files are in :mod:`~sarrus.simulation.storage`, figures and films
 in :mod:`~sarrus.figures.figures`.
 """
 
@@ -325,7 +325,7 @@ class Trajectory:
             tau = tau - np.einsum("nij,ni->nj", self.mechanism.jacobian(self.q, name), wrench)
         if self._passive is None:
             return self.mechanism, tau
-        from ..analysis.actuation.joint_wrenches import along_tree
+        from ..analysis.actuation import along_tree
 
         return self._without_passive, tau + along_tree(self.mechanism, self.q, self._passive, self.t)
 
@@ -398,7 +398,7 @@ class Trajectory:
                 change, _ = mechanism._loop_wrenches(self.q, off, time=self.t, return_status=True)
                 by_name = {name: carried.wrenches[name] + change[:, k] for k, name in enumerate(mechanism.constraints)}
                 carried = replace(carried, multipliers=shared, wrenches=by_name)
-            from ..analysis.actuation.joint_wrenches import by_friction
+            from ..analysis.actuation import by_friction
 
             for name, wrench in by_friction(self.mechanism, self.q, self._passive, self.t).items():
                 carried.wrenches[name] = carried.wrenches[name] + wrench
@@ -432,7 +432,7 @@ class Trajectory:
             if compliance is None:
                 return self._joint_wrenches
             actuated = self._driven
-        from ..analysis.actuation.joint_wrenches import joint_wrenches_with
+        from ..analysis.actuation import joint_wrenches_with
         from .histories import JointWrenchHistory
 
         mechanism = self.mechanism
@@ -507,7 +507,7 @@ class Trajectory:
             return self.loop_q[:, joint._all_q.start - self.mechanism.nq : joint._all_q.stop - self.mechanism.nq]
         x = self.mechanism.joint_states(self.q, time=self.t).q[name]
         v = self.mechanism.joint_states(self.q, self.v, time=self.t).v[name]
-        from ..control.coordinates import loses_turns
+        from ..control.elements import loses_turns
 
         for k in (k for k in range(joint.type.nv) if loses_turns(self.mechanism, name, k)):
             # the estimated rotation between two samples, which may exceed half a revolution
@@ -545,10 +545,10 @@ class Trajectory:
         q, v = self.q.take(k, axis=0), self.v.take(k, axis=0)
         between = t != self.t[k]
         if between.any():
-            from ..control import interpolation
+            from ..control.path import between as interpolated
 
             k = k[between]
-            q[between], v[between] = interpolation.between(self.mechanism, self.t, self.q, self.v, t[between], k)
+            q[between], v[between] = interpolated(self.mechanism, self.t, self.q, self.v, t[between], k)
         return q, v
 
     # ---- files -------------------------------------------------------------------------------------------------------
@@ -786,7 +786,7 @@ def _turning_springs(mechanism: Mechanism, name: str) -> list[int]:
     sprung = [] if joint.quaternion else np.flatnonzero(joint.stiffness).tolist()
     if not sprung:
         return []
-    from ..control.coordinates import loses_turns
+    from ..control.elements import loses_turns
 
     return [k for k in sprung if loses_turns(mechanism, name, k)]
 

@@ -11,8 +11,8 @@ import numpy as np
 from .. import _core
 from .._arrays import Array, NDArray
 from .._core import Status
-from ..analysis.assembly.closing import prepared as cached
-from ..analysis.scaling import sliding_velocities, velocity_scale
+from ..analysis.closing import prepared as cached
+from ..analysis.linear_algebra import sliding_velocities, velocity_scale
 from ..description.contacts import told_by_file
 from ..errors import DriftWarning, LimitWarning, ModelWarning, StiffnessWarning, warn_caller
 from ..mechanism import Mechanism

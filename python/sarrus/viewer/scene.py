@@ -23,8 +23,7 @@ from ..mechanism import Mechanism
 from ..shapes import Mesh
 from ..simulation.trajectory import Trajectory
 from . import shapes
-from .marks import Forces, Ghosts, Label, Labels, Traces, wxyz
-from .shapes import Triangles, capsule, cone, hinge, plate, solid, together
+from .shapes import Forces, Ghosts, Label, Labels, Traces, Triangles, capsule, cone, hinge, plate, solid, together, wxyz
 
 Color = tuple[int, int, int]
 HINGES: Color = (61, 68, 80)

@@ -24,17 +24,16 @@ import numpy as np
 from .._arrays import Array, ArrayLike, check_mapping, checked_count, checked_number, real_array
 from .._core import branch_outcome
 from .._files import needed
-from ..analysis.assembly.closing import closing
-from ..analysis.scaling import ScaledLoops
-from ..control.interpolation import Chart
+from ..analysis.closing import closing
+from ..analysis.linear_algebra import ScaledLoops
+from ..control.path import Chart
 from ..errors import AssemblyError, ModelError, ShapeError, StateError, printable, raise_no_such_name
 from ..figures.skeleton import Skeleton
 from ..mechanism import Mechanism, checked_mechanism
 from ..simulation.sweep import Sweep
 from ..simulation.trajectory import Trajectory
-from .marks import picked
 from .scene import PRESETS, Scene, round_length
-from .serving import serve
+from .shapes import picked
 
 if TYPE_CHECKING:
     from typing import Self
@@ -127,6 +126,8 @@ class View:
         checked_mechanism(mechanism)
         runs = _checked_runs(mechanism, trajectory)
         needed("viser", "the view needs viser", "'viser<1.2'")
+        from .serving import serve
+
         self.mechanism, self.runs = mechanism, runs
         sound = [k for k, start in enumerate(runs.q[:, 0] if isinstance(runs, Sweep) else runs) if _begins(start)]
         if trajectory is not None and not sound:

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
-from sarrus.analysis.actuation import efforts
+from sarrus.analysis import actuation
 from tests.oracles.reactions import Equilibrium
 from tests.random_closed import CLOSING, RELATIONS, random_closed
 from tests.small_mechanisms import near_home
@@ -361,7 +361,7 @@ def test_wide_limits_change_nothing(redundant, rng, monkeypatch):
     usual = redundant.actuator_efforts(q, v, a)
     size = np.abs(usual).max() + 1.0
     low, high = -np.linspace(1.0, 2.0, redundant.nu) * size, size
-    monkeypatch.setattr(efforts, "_narrowed", lambda *motion: pytest.fail("shared out again"))
+    monkeypatch.setattr(actuation, "_narrowed", lambda *motion: pytest.fail("shared out again"))
     assert_array_equal(redundant.actuator_efforts(q, v, a, limits=(low, high)), usual)
     out = np.empty(usual.shape)
     u, status = redundant.actuator_efforts(q, v, a, limits=(low, np.inf), out=out, return_status=True)

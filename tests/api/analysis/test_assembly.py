@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
 from sarrus import mechanisms as gallery
-from sarrus.analysis.assembly.closing import positions
+from sarrus.analysis.closing import positions
 from sarrus.laws import harmonic, polynomial
 from tests.gallery import SHAKY
 from tests.small_mechanisms import at, bars

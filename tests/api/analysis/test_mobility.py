@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
 from sarrus import mechanisms as gallery
-from sarrus.analysis.scaling import ScaledLoops
+from sarrus.analysis.linear_algebra import ScaledLoops
 from sarrus.description import Description, JointSpec, SpringSpec
 from tests.gallery import made
 from tests.random_closed import CLOSING, random_closed

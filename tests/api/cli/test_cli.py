@@ -15,7 +15,7 @@ import pytest
 
 import sarrus
 from sarrus import errors
-from sarrus.analysis.scaling import ScaledLoops
+from sarrus.analysis.linear_algebra import ScaledLoops
 from sarrus.cli import commands, demo, main
 from sarrus.figures.skeleton import Skeleton
 

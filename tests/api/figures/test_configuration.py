@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import sarrus
-from sarrus.cli.check import grashof
+from sarrus.cli.commands import grashof
 
 pytest.importorskip("matplotlib")
 

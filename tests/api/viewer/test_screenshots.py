@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import sarrus
-from sarrus.viewer.marks import HEIGHT, LETTER, PADDING, spread
+from sarrus.viewer.shapes import HEIGHT, LETTER, PADDING, spread
 from sarrus.viewer.viewer import View
 from tests.browser import Browser, NoBrowser
 from tests.effort import SOAK

@@ -191,7 +191,7 @@ def test_the_next_free_port_is_taken_and_the_last_one_has_none(fourbar):
 def test_a_server_that_never_comes_up_is_an_error(fourbar, monkeypatch):
     pytest.importorskip("viser")
     never = threading.Event()
-    monkeypatch.setattr("sarrus.viewer._gate.guarded", lambda *_: never.wait())
+    monkeypatch.setattr("sarrus.viewer.serving.guarded", lambda *_: never.wait())
     monkeypatch.setattr(serving, "PATIENCE", 0.05)
     with pytest.raises(RuntimeError, match="did not start"):
         View(fourbar, port=0)

@@ -1,1 +1,0 @@
-"""Mobility, redundant constraints and indeterminate reactions."""
