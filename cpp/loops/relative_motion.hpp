@@ -147,7 +147,7 @@ SARRUS_INLINE void relative_pose(const LoopState<T>& s, const Constraint& c, boo
   if (c.driven) carry(c, s.numbers, s.time, X_parent, l.drive, A_drive);
   m.X = {Mat3<T>(X_parent.R.transpose()) * l.child.R, transpose_times(X_parent.R, Vec3<T>(l.child.p - X_parent.p))};
 }
-/// Subtract the motion by time functions and complete m. Call after m.V is set for the frames fixed to the bodies.
+/// Subtract the motion that time functions prescribe, and complete m. Call this function after m.V is set for the frames fixed to the bodies.
 template <class T>
 SARRUS_INLINE void complete_relative_motion(const LoopState<T>& s, const Constraint& c, const Transform<T>& X_child,
                                             const Motion<T>& A_drive, RelativeMotion<T>& m, Columns<T>& l) {
@@ -172,7 +172,7 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
   l.column = arena.take<Motion<T>>(c.columns);
   m.V = Motion<T>::zero();
   m.velocity_size.angular = m.velocity_size.linear = l.mobility = l.speed = T(0.0);
-  // the difference of two coincident points is exactly zero, but its computed value is a rounding error; set it to zero
+  // the arm between two coincident points is computed as a rounding error; set it to zero
   const T arm_rounding = dot(X_child.p, X_child.p) * T(1e-4);
   for (int i = 0; i < c.columns; ++i) {
     const int k = c.column[i];
@@ -190,7 +190,7 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
     }
     if (s.v) m.V = m.V + column * s.v[k], l.speed += s.v[k] * s.v[k] * s.numbers(tree.per_unit_square[k]);
   }
-  if (mobility) {  // if no velocity moves the row, its gap is compared with 1 rad, or with the mechanism's length
+  if (mobility) {  // the added terms make gaps relative to 1 rad, or to the mechanism's length, if no velocity moves the row
     l.mobility = select(l.mobility > T(0.0), l.mobility, T(1.0));
     const T angular = l.mobility, linear = angular * square(T(s.numbers(tree.length)));
     m.velocity_size.angular = select(m.velocity_size.angular > T(0.0), m.velocity_size.angular, angular);

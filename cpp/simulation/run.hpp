@@ -78,8 +78,8 @@ class Run {
   }
 
   /// Set the end of the run and its samples. With fixed steps these are the states after every `every` steps and at the end, or states at `times`,
-  /// interpolated between steps. With adaptive steps, `times`, or every dt and the end. The state at the beginning is the first sample, unless `times`
-  /// begin later. Events up to the last output state are not reported again.
+  /// interpolated between steps. With adaptive steps, `times`, or every dt and the end. The state at the beginning is the first sample, unless
+  /// `times` begin later. Events up to the last output state are not reported again.
   void aim(double end, std::optional<std::vector<double>> times, Count every, const AdaptiveRun::Options& options) {
     end_ = end, since_ = at.shown.time, every_ = every, options_ = options, sampled_ = 0;
     begins_ = !times || (!times->empty() && times->front() == since_);
