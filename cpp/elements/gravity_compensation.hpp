@@ -1,4 +1,4 @@
-// Compensation of gravity by the motors: tau = scale n, where n are the forces of gravity and springs at rest
+// Compensation of gravity by the motors: tau = scale n, where n is the generalised force that balances gravity and springs at rest.
 #pragma once
 
 #include "model_based.hpp"
