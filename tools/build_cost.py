@@ -47,7 +47,7 @@ def yardstick() -> float:
             subprocess.Popen([CXX, "-std=c++17", "-O3", "-c", YARDSTICK, "-o", f"{folder}/{k}.o"])
             for k in range(copies)
         ]
-        # waits for all compilers, so that their CPU time is counted
+        # wait for all compilers, so that their CPU time is counted
         statuses = [compiler.wait() for compiler in compilers]
         if any(statuses):
             sys.exit(f"{CXX} does not compile {YARDSTICK}")
