@@ -61,7 +61,7 @@ inline py::object as_plain(PyObject* o, const std::string& name) {
     throw py::error_already_set();
   }
   const py::object kept = py::reinterpret_steal<py::object>(made);
-  if (!is_double(proxy(made))) return kept.attr("astype")("f8");  // other byte order
+  if (!is_double(proxy(made))) return kept.attr("astype")("f8");  // convert other byte orders
   return kept;
 }
 
