@@ -400,7 +400,7 @@ template <class Part> struct PartReader {
 };
 
 template <class Part> Part read_part(const py::handle& from, Part part = {}) {
-  if constexpr (std::is_same_v<Part, model::Joint>)  // set first, because errors about the following fields contain the kind
+  if constexpr (std::is_same_v<Part, model::Joint>)  // set first, because it determines the kind that errors contain
     part.laws.resize(py::len(attribute(from, "laws")));
   part.fields(PartReader<Part>{from, part});
   return part;
@@ -473,7 +473,7 @@ struct Written {
     if (X.R == Mat3<double>::Identity()) {
       if (X.p == zero3<double>()) {
         static PyObject* const identity =
-            py::handle(from_python().Transform)().release().ptr();  // one shared object, because most elements have this value
+            py::handle(from_python().Transform)().release().ptr();  // immutable, and shared because most elements have it
         return py::reinterpret_borrow<py::object>(identity);
       }
       return py::handle(from_python().Transform)(py::arg("translation") = Plain::of(model::Point{X.p(0), X.p(1), X.p(2)}));
@@ -609,7 +609,7 @@ std::vector<double> numbers(const Value& list) {
 }
 const std::vector<std::string> passive = {"damping", "friction", "armature", "stiffness", "rest"};
 py::object zeros(int count) {
-  static const std::vector<PyObject*> all = [] {  // create the names once, because most joints have some of these fields
+  static const std::vector<PyObject*> all = [] {  // create the arrays once, because most joints have zeros
     std::vector<PyObject*> made;
     for (std::size_t k = 0; k < 8; ++k) made.push_back(frozen(std::vector<double>(k)).release().ptr());
     return made;
