@@ -18,7 +18,7 @@
 
 namespace sarrus {
 
-/// The mechanism, or variants, on which elements act. `positions` returns the Positions of the mechanism, or of the base of variants; `type` returns
+/// The mechanism, or variants, on which elements act. `positions` returns the Positions of the mechanism, or of the base of variants. `type` returns
 /// the type of a joint, by its index in the description.
 struct ElementModel {
   StateFunctions functions;

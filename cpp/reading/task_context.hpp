@@ -1,4 +1,4 @@
-// What the readers of tasks, contacts and limits share.
+// Data and functions that the readers of tasks, contacts and limits share.
 #pragma once
 
 #include <map>

@@ -14,10 +14,10 @@ namespace sarrus {
 /// Arguments of a controller. Tasks and contacts have a kind and named arguments, like force elements.
 struct TaskArguments {
   std::vector<Element> tasks, contacts;
-  std::optional<Argument::Named> limits = Argument::Named();  // none: no limits, and no friction cones
+  std::optional<Argument::Named> limits = Argument::Named();  // without a value, neither limits nor friction cones are enforced
   std::vector<std::string> actuated;  // joints with motors
   Argument effort_weights = 1.0;
-  std::optional<double> force_arm;  // none: 1/30 of the mean body size
+  std::optional<double> force_arm;  // [m]; without a value, 1/30 of the mean body size
 };
 
 /// A controller that is created from named arguments, with the names of its tasks and limits.
