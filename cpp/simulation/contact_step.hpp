@@ -172,7 +172,7 @@ class ContactStep {
     }
     for (int k = 0; k < nv_; ++k) e.b[k] *= h_;
     std::fill(e.b + nv_, e.b + nv_ + loops.rows, 0.0);
-    if (loops.pfaffian_values == 0 && !rows_do_work(tree_))  // then c is zero
+    if (loops.pfaffian_values == 0 && !rows_do_work(tree_))  // in this case c is zero
       add_motion_along_rows(tree, e.matrix.J, v, -1.0, e.b + nv_);
     else
       missing_velocity<double>(tree, arena_, e, x_.q, v, &now, in.pfaffian_values, e.b + nv_);
@@ -343,7 +343,7 @@ class ContactStep {
     return all;
   }
 
-  /// If two bodies touch at many points, express the rows of all these points by the six rows of the relative motion of the bodies.
+  /// Express the rows of all contact points of two bodies by the six rows of their relative motion, if the bodies touch at many points.
   CombinedRows combine(StepRows& rows, const ConeProblem& problem, const double* J) {
     constexpr int width = CombinedRows::width;
     const int n = problem.rows;

@@ -64,7 +64,7 @@ template <class Stop, class Work> void on_threads(Count count, Count threads, Co
     try {
       for (Count begin; !stopping && (begin = next.fetch_add(chunk)) < count;)
         work(begin, std::min(count, begin + chunk), stopped);
-    } catch (...) {  // for example out of memory
+    } catch (...) {  // an exception, for example out of memory, must not leave a thread
       stopping = true;
       throw;
     }
@@ -88,7 +88,7 @@ struct Simulation {
   const SimulationKernels& kernels;
   const Tree& tree;
   const Plan& plan;
-  const double* parameter;  // of the force elements
+  const double* parameter;  // parameters of the force elements
 
   int integrated() const { return tree.nq + tree.nv + plan.force_elements.nz; }
   int size() const { return integrated() + plan.force_elements.held_size; }
@@ -228,7 +228,7 @@ class AdaptiveRun {
     double relative, absolute, longest;
   };
   struct Samples {
-    const double* time;  // in ascending order
+    const double* time;  // times of the samples, in ascending order
     Count count;
     double* kept;  // count x size
   };

@@ -195,8 +195,8 @@ template <class T> class DryFriction {
     kept_ = nullptr;
   }
 
-  /// This part of a step for methods at whose states the velocities of resting joints have larger errors: rigid steps, whose second half step of the
-  /// configuration closes the loops and rotates the joints' axes, and adaptive steps, whose states are interpolated.
+  /// This part of a step for methods at whose states the velocities of resting joints have larger errors. These are rigid steps, whose second half
+  /// step closes the loops and rotates the joints' axes, and adaptive steps, whose states are interpolated.
   static constexpr double inexact_rest = 1e-2;
 
   /// Return the fraction of the step, which ends at x, after which the first joint stops (1 if none does), and mark the joints that stop.

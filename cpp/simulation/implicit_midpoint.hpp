@@ -46,8 +46,7 @@ template <class T> struct MidpointRule {
     if (s.tree.has_joint_forces) find_late_damping();
   }
 
-  /// (nv) coefficients of v1 - v0 in the additional damping force, for damping that is evaluated later than at the middle of the step; null: all
-  /// damping is evaluated at the middle
+  /// (nv) coefficients of v1 - v0 in the additional damping force of joints whose damping is evaluated after the middle of the step; null: none
   T *later = nullptr, *late = nullptr;
   T* M = nullptr;  // (nv x nv) M at the beginning of the step; only if joints have dampers or springs
   void find_late_damping() {

@@ -14,7 +14,7 @@ namespace sarrus {
 constexpr double dependent_pivot = 1e-7;  // a row whose pivot is below this fraction of the largest pivot depends on other rows
 
 /// Mark the independent velocities by Gaussian elimination with complete pivoting. Each row is divided by the norm of the terms that are summed in
-/// it, not by its own norm, so that a row that consists of rounding errors remains small.
+/// it. If it were divided by its own norm, a row of rounding errors would become large.
 inline void choose_independent(System<double>& s, double time, const double* q, const double* v, bool* independent) {
   const Tree& tree = s.tree;
   const int rows = tree.loops.rows, nv = tree.nv;

@@ -57,7 +57,8 @@ template <class T> T eaten_by_steps(const T* y0, const T* y1, const T* y2, const
     off += left * left;
   }
   const T real = T(0.5) * a, square = b - real * real;
-  const auto swings = both(both(independent > T(1e-6), off < T(1e-2)), square > real * real);  // one complex pair dominates
+  // true if a single pair of complex eigenvalues dominates
+  const auto swings = both(both(independent > T(1e-6), off < T(1e-2)), square > real * real);
   const T imaginary = sqrt(select(swings, square, T(0.0)));
   T x = T(1.0), y = T(0.0);  // R(z) = 1 + z (1 + z/2 (1 + z/3 (1 + z/4)))
   for (double k : {4.0, 3.0, 2.0, 1.0}) {
@@ -137,7 +138,8 @@ void note_rates(System<T>& s, std::int64_t k, const T& time, const T& h, const S
   s.status = status;
   const auto due = select(changed, T(1.0), T(regular ? 1.0 : 0.0)) > T(0.5);
   *record.stiffness = select(both(due, fastest.rate > *record.stiffness), fastest.rate, *record.stiffness);
-  if (regular) *record.energy_eaten += fastest.eaten * T(k == 0 ? 1 : period);  // for all steps since the last evaluation
+  // the computed fraction represents all steps since the last evaluation
+  if (regular) *record.energy_eaten += fastest.eaten * T(k == 0 ? 1 : period);
   *record.pressing = select(due, pressing, *record.pressing),
   *record.looked_at = select(due, T(static_cast<double>(k)), *record.looked_at);
 }

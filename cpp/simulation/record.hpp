@@ -98,7 +98,7 @@ template <class T> struct Record {
 
 /// Work [J] of forces that neither store energy nor constrain motions: of controllers, loads, dampers, dry friction and time functions.
 template <class T> struct Work {
-  T supplied = T(0.0);  // by the quadrature of the method
+  T supplied = T(0.0);  // work according to the quadrature of the method
   // Estimated error of `supplied`. In most methods it is the difference between `supplied` and the product of impulses and mean velocities. This
   // product is exact for linear dampers, including those that are too fast for the quadrature. In linearly implicit steps, it is the work due to
   // changes of the mass matrix and the loops within a step.
