@@ -428,7 +428,8 @@ void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<T
   for (int k = 0; k < n; ++k) out.displacement[k * n + k] = out.change[k * n + k] = T(1.0);
   using R = Along<T>;
   by_mass.template invert<R>(arena, out.tau);
-  const int count = (2 * n + columns_of<T, R> - 1) / columns_of<T, R>;  // for q, then for v
+  const int count =
+      (2 * n + columns_of<T, R> - 1) / columns_of<T, R>;  // packets of right-hand sides: those of q, then those of v
   R* X = arena.take<R>(n * count);
   std::fill(X, X + n * count, R(0.0));
   for (int k = 0; k < n; ++k) {

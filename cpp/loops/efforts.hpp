@@ -7,7 +7,7 @@
 // velocity with a motor, 0 elsewhere. A motor in a loop joint is a compliant row: J_s y - u = 0. Li and Wu 4.6; Sonoda, Ishii and Isobe use a basis G
 // of the motions allowed by J; here no basis is needed.
 //
-// Forces and moments are compared by the mechanism's length l: in the norm, a force f counts as the moment l f, and a slide x as the rotation x / l
+// Forces and moments are compared by the mechanism's length l. In the norm, a force f counts as the moment l f, and a slide x as the rotation x / l
 // (Tree::unit). The diagonal entry of a slide's motor is then 1/l^2, so the result and its residual do not depend on the unit of length. With weights
 // w the entry is 1/w instead (u = S^T y / w). With a preload p the motors share tau - S p.
 #pragma once
@@ -211,8 +211,7 @@ template <class T> T transmitted(const Tree& tree, const RneaWork<T>& work) {
   return sum;
 }
 
-/// Return the violation of the loops by a motion: the largest |J v - c| or |J a - gamma|, relative to the largest violation that rounding or poorly
-/// closed loops can cause.
+/// Return the largest |J v - c| or |J a - gamma| of a motion, relative to the largest value that rounding or poorly closed loops can cause.
 template <class T>
 SARRUS_NOINLINE T forbidden(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* time, const T* pfaffian_values) {
   const Loops& loops = tree.loops;

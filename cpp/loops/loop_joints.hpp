@@ -37,7 +37,7 @@ void read_loop_joints(const Tree& tree, Arena& arena, const LoopState<T>& state,
   }
 }
 
-/// Compute, for each constraint that is a loop joint, the wrench of its friction, springs and armature on its child, at the joint's frame, in the
+/// Compute the wrench of the friction, springs and armature of each loop joint. It acts on the child, at the joint's frame, and is given in the
 /// axes that this frame has in the user's model; zero for other constraints.
 template <class T> void loop_joint_wrenches(const Tree& tree, const Kinematics<T>& k, T* out) {
   const auto numbers = tree.numbers<T>();

@@ -114,7 +114,7 @@ template <class T> SARRUS_INLINE T farthest_row(int rows, const T* phi) {
 
 /// Take Newton steps from q onto the loops; q should be close to them. A step is limited to the range in which the linear model is valid, and the
 /// following steps are shortened if it increases the residual. If M is nearly singular, as in a folded long chain, steps of least M-norm may be large
-/// displacements of the joints and diverge; then damped steps in the metric of velocities start again from q. `weight` (nv, or null): 1, or 0 for
+/// displacements of the joints and diverge. Then damped steps in the metric of velocities start again from q. `weight` (nv, or null): 1, or 0 for
 /// fixed joints. Returns the remaining farthest_row().
 template <class T>
 T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* weight, const T* time, const T* pfaffian_values,

@@ -155,7 +155,7 @@ template <class F, class T> SARRUS_NOINLINE T residual(const Saddle<F>& s, const
 ///
 /// Corrections end if one changes the motion by less than 1e-12 of its norm, or by less than the rounding of an unconstrained motion. They also end
 /// if a correction is not smaller than the previous one and does not reduce the residual, because such corrections are rounding errors. A small
-/// residual, or a residual that no longer decreases, is no criterion: near a singular position the residual is at rounding level from the beginning,
+/// residual, or a residual that no longer decreases, is no criterion. Near a singular position the residual is at rounding level from the beginning,
 /// but the error of the solution is large, and each correction removes only a small part of it (the fraction lambda / (mu + lambda) of Carpentier et
 /// al.). Motions are measured by the minimised quantity x^T M x + y^T S y, which makes metres and radians comparable and ignores motions without
 /// inertia. The solutions of finished lanes do not change.

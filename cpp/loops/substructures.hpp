@@ -44,7 +44,7 @@ template <class T> SARRUS_INLINE T* inverses(Arena& arena, int n, const T* x) {
 template <class T> SARRUS_INLINE T inverse_or_one(const T& x) { return T(1.0) / select(x > T(0.0), x, T(1.0)); }
 
 // Regularisation in the factor of velocities whose entry in the minimised quantity is zero; corrections remove its effect.
-constexpr double floating = 1e-10;  // for floating substructures
+constexpr double floating = 1e-10;  // value for velocities of floating substructures, in units of Tree::unit
 constexpr double unfelt = 1e-8;  // minimum of the inertia about the axis of a thin rod, relative to its inertia about other axes
 
 /// Minimised quantity: kinetic energy, or with `plain` the sum of squares of y. The velocities are x = weight y (weight: nv entries; null: ones). A
@@ -54,8 +54,8 @@ template <class T> struct Metric {
   bool plain = false;
   // with plain: (nv) 1/weight of a velocity's motor; 0 if it has no motor and therefore no effect on the objective
   const T* motors = nullptr;
-  const T* closing_motors = nullptr;  // with motors: weights of motors in loop joints (motor rows)
-  T passive = T(0.0);  // with motors: the weight of joints without a motor, tolerances::passive times the largest weight
+  const T* closing_motors = nullptr;  // only with `motors`: weights of motors in loop joints (motor rows)
+  T passive = T(0.0);  // only with `motors`: weight of joints without a motor, tolerances::passive times the largest weight
   bool is_mass() const { return !weight && !plain; }
 };
 

@@ -61,7 +61,7 @@ constexpr double torn = 1e-8;
 constexpr double agreement = 1e-11;
 /// Largest work of constraint forces in a step, relative to the largest work that these forces could do. Constraint forces do no work on the loops,
 /// but the stages of a step are off the loops by the square of the step. If the ratio exceeds this value, the step is checked for rows that lock the
-/// mechanism off the loops; such rows dissipate 3e-8 of the energy per radian, and these losses add up. With a limit of 1e-7, one of eighteen
+/// mechanism off the loops; such rows dissipate 3e-8 of the energy per radian. These losses add up. With a limit of 1e-7, one of eighteen
 /// simulations lost a millionth of its energy without being detected.
 constexpr double work = 3e-8;
 
@@ -130,8 +130,8 @@ constexpr double contradiction = 1e-6, contradiction_in_single = 1e-3;
 /// Relative residual that no regular equation exceeds. A larger one occurs near a singular position, or if rows are so nearly dependent that their
 /// rank depends on rounding.
 constexpr double unresolved = 1e-12, unresolved_in_single = 1e-3;
-/// If the residual of the multipliers of the solution is below this fraction of that of the multipliers of least norm, the latter have lost part of
-/// the load. Both residuals include that of the accelerations.
+/// Ratio of two residuals, that of the solution's multipliers to that of the multipliers of least norm. If it is below this value, the latter have
+/// lost part of the load. Both residuals include that of the accelerations.
 constexpr double loses = 0.1;
 /// Entries of J below this value are rounding, relative to the largest entry of the same constraint in that column.
 constexpr double no_entry = 1e-14, no_entry_in_single = 1e-6;
