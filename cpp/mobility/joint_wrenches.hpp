@@ -57,7 +57,7 @@ struct JointWrenchOptions {
   std::vector<double> multipliers;  // multipliers (states, rows); empty: those of the motion that the motors produce
   std::optional<Names> actuated;  // joints with motors; empty: those of the description, or all joints if there are no loops
   std::optional<double> time;  // [s], for prescribed motion
-  std::vector<Wrench> wrenches;  // the same for all states
+  std::vector<Wrench> wrenches;  // external wrenches, which are the same for all states
   int threads = 1;
 };
 

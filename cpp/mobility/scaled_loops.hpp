@@ -40,7 +40,7 @@ class ScaledLoops {
   }
 
   /// Take steps along scaled velocities (k, nv) from q, and close the loops after each. The results are the ends of the steps (k, nq), the
-  /// displacements in scaled velocities (k, nv), and the remaining residuals (k), which are infinite if the loops do not close.
+  /// displacements in scaled velocities (k, nv), and the remaining residuals (k). Residuals are infinite if the loops do not close.
   struct Walk {
     RowMajor ends, displacements;
     Vector open;

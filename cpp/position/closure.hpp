@@ -146,7 +146,7 @@ class Closure {
   std::vector<std::pair<int, int>> target_rows_;  // first row and number of rows
   Vector low_, high_;
   std::vector<bool> whole_turns_;  // (nq) true for angles for which a whole turn gives the same configuration
-  Vector loop_low_, loop_high_, loop_near_, loop_margin_;  // of the coordinates of all loop joints; empty: no limits
+  Vector loop_low_, loop_high_, loop_near_, loop_margin_;  // limits of the coordinates of all loop joints; empty: no limits
 };
 
 /// Cache of the closures of a model, one for each set of frames and fixed joints. A closure is prepared when it is first requested. Thread-safe.

@@ -28,7 +28,7 @@ struct Loosened {
 
 /// Replace loop joints of a mechanism such that no row is redundant at q (nq). q must close the loops within the tolerance; without a value, the home
 /// is used if it closes them, else an assembled configuration. `joints` are those of the description. Raises AssemblyError if the loops are open,
-/// NameNotFoundError if a name is not that of a loop joint, ModelError if no joint can be replaced or q is a singular position.
+/// and NameNotFoundError if a name is not that of a loop joint. Raises ModelError if no joint can be replaced or q is a singular position.
 Loosened without_redundant_constraints(const PositionModel& model, const std::vector<model::Joint>& joints,
                                        const std::optional<Vector>& q = {}, const LooseningOptions& options = {});
 

@@ -18,8 +18,8 @@
 
 namespace sarrus {
 
-/// Choice of the branch. start: the branch of the start, or the nearest solution on another branch if it does not reach the goal. only: the branch of
-/// the start, or an error. any: the nearest solution on any branch.
+/// Choice of the branch. `start`: that of the start; if it does not reach the goal, the nearest solution on another one. `only`: that of the start,
+/// or an error. `any`: the nearest solution on any branch.
 enum class BranchChoice { start, only, any };
 
 /// Options of assembly. `starts`: number of further initial guesses that are tried if the first one fails; `tolerance`: largest residual of a closed
