@@ -118,8 +118,8 @@ constexpr Signature signature(Operation operation) {
   return all[static_cast<int>(operation)];
 }
 
-/// A joint: its type, and the indices of its coordinates and velocities in q and v. For a loop joint, the indices refer to the coordinates and
-/// velocities of all loop joints instead.
+/// A joint: its type, and the indices of its coordinates and velocities in q and v. A loop joint has no coordinates in q, so its indices are not
+/// valid.
 struct Joint {
   const model::Joint& written;
   int q_start, nq, v_start, nv;

@@ -88,8 +88,8 @@ template <class T> T nearest_along(const Segment<T>& a, const Vec3<double>& half
   return low - g_low * (high - low) / (g_high - g_low);
 }
 
-/// Find the contact points of a capsule and a box: both ends of the part of the segment that is over a side of the box; or one point, if an edge or a
-/// corner is nearest.
+/// Find the contact points of a capsule and a box. If a part of the segment is over a side of the box, these are both ends of that part. If an edge
+/// or a corner is nearest, there is one point.
 template <class T>
 void capsule_box(const Segment<T>& in_world, double radius, const Transform<T>& X, const Vec3<double>& half, Manifold<T>& m) {
   const Segment<T> a = {transpose_times(X.R, Vec3<T>(in_world.middle - X.p)), transpose_times(X.R, in_world.half)};

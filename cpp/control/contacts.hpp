@@ -59,8 +59,8 @@ struct TaskContact {
     return select(above < T(offset + radius + within), on, T(0.0));
   }
 
-  /// Compute J (rows x nv) of the contact's point, in world axes, whose rows correspond to its forces and moments; and `right`, the value of J a that
-  /// the contact requires. `all`: all contacts.
+  /// Compute J (rows x nv) of the contact's point, in world axes; its rows correspond to forces and moments. Also compute `right`, the value of J a
+  /// that the contact requires. `all`: all contacts.
   template <class T> void evaluate(const TaskState<T>& s, const std::vector<TaskContact>& all, T* J, T* right) const {
     const LinkMotion<T> m = frame_motion(s, frame);
     const Mat3<T> E = axes(m.X);

@@ -12,7 +12,7 @@ namespace sarrus {
 
 /// Accelerations and multipliers due to forces, computed from the saddle equation or, for a tree, from its mass matrix.
 template <class T> struct TaskResponses {
-  /// If one more correction would change a solution by more than this relative value, the solution has too few digits, and the position is singular.
+  /// Largest relative change of a solution by one more correction. Above it, the solution has too few digits, and the position is singular.
   static constexpr double singular_correction = 1e-7;
 
   const Tree& tree;

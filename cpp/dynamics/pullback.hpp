@@ -68,7 +68,7 @@ template <class T> struct Gradient {
 
 /// A body, in its axes at its origin, whose motion is perturbed along a different direction in each lane.
 template <class R, class T> struct MovedBody {
-  Transform<Varied<R, T>> X;  // in the world
+  Transform<Varied<R, T>> X;  // pose in the world
   Vec3<Varied<R, T>> w, u, dw, a;  // a: classical acceleration minus that of gravity
 
   LinkMotion<Varied<R, T>> in_world() const { return {X, {X.R * w, X.R * u}, {X.R * dw, X.R * a}}; }

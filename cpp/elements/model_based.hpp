@@ -165,7 +165,7 @@ template <class T> class ModelBased {
   Arena& arena_;
   const T& time_;
   const T *q_, *v_;
-  std::optional<LoopEquation<T>> equation_{};  // on loops
+  std::optional<LoopEquation<T>> equation_{};  // no value if there are no loops
   std::optional<Factor<T>> factor_{};
   T* J_ = nullptr;
 };

@@ -68,7 +68,7 @@ struct Elimination {
   const int* first;  // (unknowns + 1) slot at which row k begins
   const int* column;  // for each slot: position of the later neighbour in the elimination order
   const int* before;  // (unknowns + 1) index in the next two arrays at which the earlier neighbours of unknown k begin
-  const int* before_row;  // these earlier neighbours
+  const int* before_row;  // the earlier neighbours of each unknown
   const int* before_slot;  // slot of unknown k in the row of each earlier neighbour
   // for unknown k and each later neighbour a: slot of entry (a, a), if the entries of row a for the later neighbours of k are contiguous from this
   // slot on; otherwise -1 - the index in `target` at which their slots are listed

@@ -27,7 +27,7 @@ struct BodyDescription {
   Inertia<double> inertia;  // inertia about the origin of the body's frame, in its axes
 };
 
-/// One number per velocity of a joint, stored inline so that descriptions are copied in microseconds.
+/// List of one number for each velocity of a joint, stored inline so that descriptions are copied in microseconds.
 class PerVelocity {
  public:
   PerVelocity() = default;

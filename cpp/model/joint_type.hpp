@@ -17,7 +17,7 @@ struct JointType {
   JointKind kind = JointKind::fixed;
   Vec3<double> axis = Vec3<double>::UnitZ(), axis2 = Vec3<double>::UnitZ();  // unit vectors, in the joint's frame
   JointConstants constants;
-  std::optional<std::pair<Numbers, Numbers>> limits;  // one number per coordinate each
+  std::optional<std::pair<Numbers, Numbers>> limits;  // lower and upper limits, one number per coordinate
   std::optional<Numbers> velocity_limit, effort_limit;  // one number per velocity; the same applies to the following members
   Numbers damping, friction, armature, stiffness, rest;
 

@@ -27,8 +27,8 @@ struct RecordedOperation {
 };
 const std::vector<RecordedOperation>& recorded_operations();
 
-/// Copy of a mechanism in which parameters that equal zero or one up to rounding (such as cosines of quarter revolutions) are exactly zero or one, so
-/// that products with zero vanish. The changes are below the rounding of the mechanism's length.
+/// Copy of a mechanism in which parameters that equal zero or one up to rounding (such as cosines of quarter revolutions) are exactly zero or one.
+/// Then products with zero vanish. The changes are below the rounding of the mechanism's length.
 class RoundedTree {
  public:
   /// Round the parameters of a tree. `in_world`: express the rows of ball joints along the world's axes, which does not change motions.

@@ -9,8 +9,8 @@
 #if defined(__GNUC__)
 #if defined(__OPTIMIZE__) && !defined(SARRUS_ONE_STATE)
 #define SARRUS_INLINE inline __attribute__((always_inline))
-#define SARRUS_INLINED __attribute__((always_inline))  // of a lambda
-#else  // in these builds functions are not inlined: debuggers can step into them, and recorded functions compile faster
+#define SARRUS_INLINED __attribute__((always_inline))  // for lambdas
+#else  // without inlining, debuggers can step into functions, and recorded functions compile faster
 #define SARRUS_INLINE inline
 #define SARRUS_INLINED
 #endif

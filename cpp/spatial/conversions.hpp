@@ -206,8 +206,8 @@ template <class T> inline Vec3<T> principal_moments(Sym3<T> A) {
   return vec3<T>(A.xx * size, A.yy * size, A.zz * size);
 }
 
-/// Return true if a body can have this inertia: either mass and inertia are zero; or the mass is positive, and no principal moment exceeds the sum of
-/// the other two by more than `tolerance` times the largest one. The pseudo-inertia is then positive semidefinite, up to that tolerance.
+/// Return true if a body can have this inertia. Mass and inertia may be zero. Otherwise the mass is positive, and no principal moment exceeds the sum
+/// of the other two by more than `tolerance` times the largest one. The pseudo-inertia is then positive semidefinite, up to that tolerance.
 inline bool is_physical(double mass, const Sym3<double>& about_com, double tolerance) {
   const Vec3<double> moments = principal_moments(about_com);
   const double largest = moments(2) > -moments(0) ? moments(2) : -moments(0);
