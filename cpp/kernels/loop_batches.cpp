@@ -29,8 +29,9 @@ void least_reactions_at_a_time(const Tree& tree, const Parameters& p, const Rows
     if (rows.status[i] != 0) one_by_one<op>(tree, p, rows, i, i + 1);
 }
 
-/// Return true for operations without kernels for states in lanes. Rows on dual numbers take half a minute to compile, and are not
-/// critical for performance; `equilibrium` uses the lanes for directions; computations of ranks branch differently for each state.
+/// Return true for operations without kernels for states in lanes, of which there are three groups. Operations that evaluate rows on dual numbers
+/// take half a minute to compile, and are not critical for performance. `equilibrium` uses the lanes for directions. Computations of ranks branch
+/// differently for each state.
 constexpr bool is_unbatched(Operation op) {
   return op == Operation::constraint_jacobian_derivative || op == Operation::equilibrium || op == Operation::loop_motions ||
          op == Operation::reduced_dynamics || op == Operation::path_motion;

@@ -38,7 +38,7 @@ void read_loop_joints(const Tree& tree, Arena& arena, const LoopState<T>& state,
 }
 
 /// Compute the wrench of the friction, springs and armature of each loop joint. It acts on the child, at the joint's frame, and is given in the
-/// axes that this frame has in the user's model; zero for other constraints.
+/// axes that this frame has in the user's model. The entries of other constraints are zero.
 template <class T> void loop_joint_wrenches(const Tree& tree, const Kinematics<T>& k, T* out) {
   const auto numbers = tree.numbers<T>();
   for (int i = 0; i < 6 * tree.loops.constraints; ++i) out[i] = T(0.0);
