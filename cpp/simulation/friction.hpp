@@ -208,7 +208,7 @@ template <class T> class DryFriction {
       const auto turned = both(rests_[k] < T(0.5), speed[k] * direction_[k] < T(0.0));
       part[k] = select(turned, speed_[k] / select(turned, speed_[k] - speed[k], T(1.0)), T(2.0));
       first = least(first, part[k]);
-      // a joint at the limit of friction also stops if it hardly moved in the step, because another joint stopped at nearly the same time
+      // a joint that was at rest is stopped again if friction prevented its sliding, or if it hardly moved before another joint stopped
       const auto moved = speed[k] * direction_[k] > h * slowing_[k] * T(1e-9);
       stops_[k] = rests_[k] * (T(1.0) - lets_go_[k]) * select(moved, T(0.0), T(1.0));
     }
@@ -397,7 +397,7 @@ template <class T> class DryFriction {
   // deceleration that friction can cause; limit_: friction limit
   T *direction_, *rests_, *stops_, *lets_go_, *speed_, *slowing_, *limit_;
   T* kept_ = nullptr;  // output for the friction forces of an evaluation; null: none
-  // v_begun_: velocities at the step's beginning; braked_: largest decelerations (nv) due to friction, over all evaluations of the step
+  // v_begun_: velocities at the step's beginning; braked_: magnitudes of the decelerations (nv) by friction, summed over all evaluations of the step
   T *v_begun_, *braked_;
 };
 
