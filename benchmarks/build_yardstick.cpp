@@ -1,5 +1,5 @@
-// A fixed piece of work for a compiler, by which tools/build_cost.py divides what the library costs. Standard headers only: nothing of the library
-// may change it. Like the kernels it is templates over small arrays, most of whose time goes into the optimiser.
+// A fixed source file whose compile time is the unit of cost in tools/build_cost.py. It includes standard headers only, so that changes of the
+// library do not affect it. Like the kernels, it consists of templates over small arrays, and most of its compile time is spent in the optimiser.
 #include <array>
 #include <cmath>
 #include <utility>

@@ -119,7 +119,7 @@ def in_pinocchio(problem: Problem, dt: float, times: np.ndarray) -> Motion:
         raise UnsupportedError("contacts")
     robot = problem.robot
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of motors
+        warnings.simplefilter("ignore")  # ignore warnings about motors
         model, loops = sarrus.io.to_pinocchio(robot)
     data = model.createData()
     rate = 0.1 / dt

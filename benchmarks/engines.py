@@ -351,7 +351,7 @@ def rows(run: Run) -> Iterator[Row | Cost]:
         for dt in dts:
             motions: dict[str, list[Motion]] = {}
             failures: dict[str, str] = {}
-            for _ in range(rounds):  # engines alternate
+            for _ in range(rounds):  # engines alternate, so that changes of the machine's speed affect all of them
                 for name, engine in engines().items():
                     run.tell(f"{problem.name}, {1e3 * dt:g} ms, {name}")
                     try:

@@ -1,7 +1,7 @@
 // Pinocchio's C++ templates behind a plain C interface, for benchmarks/peers.py.
 //
-// The model is passed as numbers, so that no Eigen or Pinocchio type is shared with the libraries of the `pin` wheel:
-// those were built with other vector flags, and Eigen's alignment follows the flags.
+// The model is passed as numbers, so that no Eigen or Pinocchio type is shared with the libraries of the `pin` wheel. These were built with other
+// vector flags, on which the alignment of Eigen's types depends.
 #include <chrono>
 #include <exception>
 #include <memory>

@@ -1,7 +1,6 @@
-# DAQP, which solves the quadratic programmes of control: C sources (MIT), compiled into the core. SARRUS_DAQP names a folder that has them (its
-# include/ and src/); without it pip fetches the release, as it fetches everything else: from an index, or without a network from the folder
-# that PIP_FIND_LINKS names. None of the archive's code is run: pip compares its hash before it looks inside, and asks fetch_only/ for its
-# metadata, not the archive's setup.py.
+# DAQP, the solver of the quadratic programmes of control: C sources (MIT), compiled into the core. SARRUS_DAQP is a folder with these sources (include/
+# and src/). If it is empty, pip downloads the release from an index or, without a network, takes it from the folder PIP_FIND_LINKS. No code of the
+# archive is executed: pip checks its hash before unpacking it, and gets its metadata from fetch_only/ instead of the archive's setup.py.
 set(SARRUS_DAQP "" CACHE PATH "Folder with DAQP's include/ and src/; empty: pip downloads the release")
 
 if(SARRUS_DAQP)
@@ -9,7 +8,7 @@ if(SARRUS_DAQP)
 else()
   set(daqp_version 0.11.0)
   set(daqp_hash 2f27baf18d2acca14186498e651b34e0bed455627e777d3fd8ba655e7e40f920)
-  set(kept ${CMAKE_BINARY_DIR}/headers/daqp)  # below what scikit-build-core clears
+  set(kept ${CMAKE_BINARY_DIR}/headers/daqp)  # a subfolder, because scikit-build-core clears the top of the build folder
   set(archive ${kept}/daqp-${daqp_version}.tar.gz)
   set(found "")
   if(EXISTS ${archive})
@@ -28,11 +27,11 @@ else()
                             --dest ${kept} --requirement ${kept}/daqp.txt
                     RESULT_VARIABLE failed OUTPUT_VARIABLE said ERROR_VARIABLE said)
     if(failed)
-      message(FATAL_ERROR "DAQP ${daqp_version} could not be had by pip; set SARRUS_DAQP to a folder with its include/ and src/.\n${said}")
+      message(FATAL_ERROR "pip could not download DAQP ${daqp_version}; set SARRUS_DAQP to a folder with its include/ and src/.\n${said}")
     endif()
   endif()
 
-  # what is compiled is what the archive holds, whatever became of the files that lay here
+  # restore the files of the archive, in case files in this folder were changed; unchanged files keep their time, so that they are not compiled again
   set(daqp ${kept}/daqp-${daqp_version}/csrc)
   set(fresh ${kept}/fresh/daqp-${daqp_version}/csrc)
   file(ARCHIVE_EXTRACT INPUT ${archive} DESTINATION ${kept}/fresh)
@@ -46,7 +45,7 @@ else()
     get_filename_component(folder ${daqp}/${file} DIRECTORY)
     file(MAKE_DIRECTORY ${folder})
     file(COPY_FILE ${fresh}/${file} ${daqp}/${file} ONLY_IF_DIFFERENT)
-    # a build that finds one of them changed comes here again
+    # a changed file causes a new configuration, which restores it
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${daqp}/${file})
   endforeach()
   file(REMOVE_RECURSE ${kept}/fresh)
@@ -54,7 +53,7 @@ endif()
 
 file(GLOB daqp_sources ${daqp}/src/*.c)
 if(NOT daqp_sources)
-  message(FATAL_ERROR "There is no DAQP in ${daqp}: it should have include/ and src/")
+  message(FATAL_ERROR "${daqp} does not contain DAQP; expected a folder with include/ and src/")
 endif()
 add_library(daqp OBJECT ${daqp_sources})
 target_include_directories(daqp SYSTEM PUBLIC ${daqp}/include)

@@ -1,9 +1,9 @@
-# What is compiled in, of which release: a CycloneDX list in the wheel's metadata (PEP 770). Notices and licences are in licenses/.
-# SARRUS_RUNTIME is what a toolchain links statically besides: tools/build_wheels.sh says so in its own.
+# Software bill of materials: a CycloneDX list, in the wheel's metadata (PEP 770), of the components that are compiled in, with their releases. Notices
+# and licences are in licenses/. SARRUS_RUNTIME is the release of a C++ runtime that the toolchain links statically; tools/build_wheels.sh sets it.
 function(component name version license source)
   set(made "{\"type\": \"library\", \"name\": \"${name}\", \"licenses\": [{\"expression\": \"${license}\"}],
              \"externalReferences\": [{\"type\": \"vcs\", \"url\": \"${source}\"}]}")
-  if(version)  # of a folder that SARRUS_DAQP names nobody knows which release it is
+  if(version)  # the release of DAQP is not known if SARRUS_DAQP is set
     string(JSON made SET "${made}" version "\"${version}\"")
   endif()
   foreach(more ${ARGN})
@@ -34,7 +34,7 @@ if(SARRUS_RUNTIME)
   component("libc++" "${SARRUS_RUNTIME}" "Apache-2.0 WITH LLVM-exception" https://github.com/llvm/llvm-project)
 endif()
 file(WRITE ${CMAKE_BINARY_DIR}/headers/sarrus.cdx.json "${sbom}\n")
-# the metadata's folder lasts as long as pip builds: an editable install, which installs again at an import, has it already
+# an editable install repeats the installation at import, when the metadata folder of the build no longer exists; the list was then installed before
 install(CODE "if(EXISTS \"${SKBUILD_METADATA_DIR}\")
   file(INSTALL \"${CMAKE_BINARY_DIR}/headers/sarrus.cdx.json\" DESTINATION \"${SKBUILD_METADATA_DIR}/sboms\")
 endif()")

@@ -1,4 +1,5 @@
-// sarrus in C++: a Builder, or a file, defines a Robot. Its methods are the functions of a state, with the same names as in Python.
+// C++ interface of sarrus. A Robot is created by a Builder, or read from a file. Its methods are the functions of a state, with the same names as in
+// Python.
 //
 //   const sarrus::Robot robot = sarrus::load("robot.json");    throws ModelError; or builder.build(): see model/builder.hpp
 //   robot.joint("crank").v_start                         parts by name; throws NameNotFoundError
@@ -8,14 +9,14 @@
 //   robot.jacobian(work, q, tool)                        inputs in the order of kernels/operation_list.hpp, optional ones omitted at the end;
 //   robot.inverse_dynamics(work, q, v, a)                then the frame if the function needs one, and any number of wrenches
 //   robot.mobility(q).degrees_of_freedom                 properties of a configuration are structs: mobility/mobility.hpp
-//   robot.joint_wrenches(q, v, a).wrenches               of all joints, by name: mobility/joint_wrenches.hpp
+//   robot.joint_wrenches(q, v, a).wrenches               wrenches of all joints, by name: mobility/joint_wrenches.hpp
 //   robot.force_elements({{"PID", {{"joint", "crank"}, {"proportional", 40.0}}}})   by names: reading/elements.hpp; plan.force_elements = its all()
 //   robot.simulation(plan).run_fixed(clock, row)         from row = robot.simulation(plan).begin(state): see simulation/driver.hpp
 //
-// Rows of numbers are any type with data() and size(): std::vector, std::array, Eigen's vectors, an Answer. Matrices are row-major. The number of
-// inputs is checked at compile time, their lengths at every call. An Answer is valid in the workspace until the same function is called again. Only
-// the first call of a function allocates memory there, so that a control loop may call it. Without a workspace the same functions return Numbers, and
-// throw if there is no answer. A Robot is constant, and any number of threads may use it.
+// Inputs may have any type with data() and size(): std::vector, std::array, Eigen's vectors, an Answer. Matrices are row-major. The number of inputs
+// is checked at compile time, their lengths at every call. An Answer refers to the workspace, and is valid until the same function is called again.
+// Only the first call of a function allocates memory in the workspace, so the functions are suitable for control loops. Without a workspace the same
+// functions return Numbers, and throw if there is no result. A Robot is constant, so any number of threads may use it.
 #pragma once
 
 #include <array>
@@ -117,8 +118,8 @@ constexpr Signature signature(Operation operation) {
   return all[static_cast<int>(operation)];
 }
 
-/// A joint, found by its name: its type, and the indices of its coordinates and velocities in q and v. For a loop joint the indices do not refer to q
-/// and v.
+/// A joint: its type, and the indices of its coordinates and velocities in q and v. A loop joint has no coordinates in q, so its indices are not
+/// valid.
 struct Joint {
   const model::Joint& written;
   int q_start, nq, v_start, nv;
@@ -181,7 +182,7 @@ class Robot : public Mechanism {
     return q;
   }
   Numbers home() const { return configuration(written_->home); }
-  /// Return the configuration of that name.
+  /// Return the configuration with this name.
   Numbers configuration(const std::string& name) const { return configuration(model::named_configuration(*written_, name)); }
 
 #define SARRUS_METHOD(name, ...)                                                                    \
@@ -202,7 +203,7 @@ class Robot : public Mechanism {
     return configuration_by_mass(work, arguments...);
   }
 
-  /// Return a frame for use in later calls, such as in a loop. Results for it are in the frame's own axes, or in the world's.
+  /// Return a frame, for use in later calls. Results for the frame are in its own axes, or in the world's.
   Frame frame(const std::string& name, ExpressedIn axes = ExpressedIn::frame) const {
     const PlacedFrame* at = find_frame(name);
     if (!at) no_such_name("frame", name, frame_names());
@@ -279,7 +280,7 @@ class Robot : public Mechanism {
                             const std::optional<double>& time = {}) const {
     return numbers(positions_->complete_velocity(vector(q), joints, frames, time));
   }
-  /// The same for accelerations.
+  /// Compute the accelerations that satisfy the constraints in the same way.
   Numbers complete_acceleration(const Input& q, const Input& v, const JointNumbersByName& joints,
                                 const FrameNumbersByName& frames = {}, const std::optional<double>& time = {}) const {
     return numbers(positions_->complete_acceleration(vector(q), vector(v), joints, frames, time));
@@ -294,26 +295,28 @@ class Robot : public Mechanism {
     if (states == 1 && result.status[0] != fine) throw NoAnswer(no_answer_text("joint_wrenches", result.status[0]));
     return result;
   }
-  /// Return the motions of a floating base by the joints: resolved rates and paths (mobility/free_floating.hpp). ModelError: the base does not float.
+  /// Return an object that computes motions of a floating mechanism: resolved rates and paths (mobility/free_floating.hpp). Raises ModelError if the
+  /// mechanism does not float.
   FloatingBase floating_base(RowsOfState rows = {}) const { return {functions(), std::move(rows)}; }
-  /// Return the wrench components that rigid bodies do not determine, by the names of joints and of other constraints.
+  /// Return the indeterminate components of reactions, by the names of joints and of other constraints.
   Named<Names> indeterminate_reactions(const Input& q, const std::optional<double>& time = {}, RowsOfState rows = {}) const {
     return sarrus::indeterminate_reactions(functions(), configuration("indeterminate_reactions", q), time, std::move(rows));
   }
 
-  /// Return force elements by kind and named arguments, as Python's sarrus.control documents them. The caller keeps them as long as a simulation.
+  /// Return force elements from kinds and named arguments, which are documented in Python's sarrus.control. They must outlive all simulations that
+  /// use them.
   ActingElements force_elements(const std::vector<Element>& elements, const ElementRun& run = {}) const {
     return ActingElements(element_model(), elements, run);
   }
 
-  /// Return a controller of tasks, contacts and limits from named arguments, as Python's TaskControl documents them. Without names of actuated joints:
-  /// those of the description.
+  /// Return a controller of tasks, contacts and limits from named arguments, which are documented in Python's TaskControl. If no actuated joints are
+  /// named, those of the description are used.
   NamedTaskControl task_control(TaskArguments arguments) const {
     if (arguments.actuated.empty()) arguments.actuated = actuated();
     return NamedTaskControl(element_model(), arguments);
   }
 
-  /// Return a simulation. The plan and the parameters of its force elements remain the caller's and must outlive it.
+  /// Return a simulation. The caller owns the plan and the parameters of its force elements; they must outlive the simulation.
   Simulation simulation(const Plan& plan, const double* parameters = nullptr) const {
     return {sarrus_kernel_table()->simulation, tree(), plan, parameters};
   }
@@ -356,7 +359,7 @@ class Robot : public Mechanism {
     std::array<std::size_t, max_inputs> input;
     std::size_t result;
   };
-  /// Arguments of one call, in their places.
+  /// Arguments of one call, in the order of the operation's inputs.
   struct Call {
     const Robot& robot;
     Operation operation;
@@ -412,7 +415,7 @@ class Robot : public Mechanism {
     (add(arguments), ...);
     throw NoAnswer(why_no_answer(signature(operation), answer, inputs));
   }
-  /// Return the reason of a status, by the same messages as in Python.
+  /// Return the reason of a status, with the same messages as in Python.
   std::string why_no_answer(const Signature& s, const Answer& answer, const std::vector<const double*>& inputs) const {
     StateInputs in;
     const std::vector<std::string> all = names(s);

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 . tools/eigen.sh
 [ $# -gt 0 ] || set -- x86-64 x86-64-v3 x86-64-v4
 status=0
-# as one file, so that shared instantiations are checked once
+# compile all kernels as one file, so that shared instantiations are checked only once
 files=(cpp/kernels/{{tree,loop,derivative,simulation,variant}_batches,variant_simulation,{derivative,rate,contact,step}_kernels,shared_{many,variants,steps}}.cpp)
 for level; do
   printf '#include "%s"\n' "${files[@]}" | "${CXX:-c++}" -std=c++17 -DNDEBUG -DEIGEN_DONT_VECTORIZE -isystem "$EIGEN" -march="$level" \

@@ -13,7 +13,7 @@ LARGEST = 5_000_000
 NOTICES = ("LICENSE", "licenses/DAQP.txt", "licenses/Eigen.txt", "licenses/pybind11.txt")
 # compiled-in components, whose releases the wheel must list
 COMPONENTS = {"DAQP", "Eigen", "pybind11"}
-# best level that the processor supports -> number of levels that must be available on it
+# for each level: number of levels that must be available on a processor whose best level it is
 LEVELS = {"x86-64-v4": 3, "x86-64-v3": 2, "baseline": 1}
 
 

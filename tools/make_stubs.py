@@ -22,7 +22,7 @@ def main() -> None:
     module, folder = Path(sys.argv[1]).resolve(), Path(sys.argv[2])
     name = module.name.split(".")[0]
     shutil.rmtree(folder / name, ignore_errors=True)
-    # imports the extension module without the package, because the package needs NumPy
+    # stubgen imports the extension module without the package, because the package needs NumPy
     sys.path.insert(0, str(module.parent))
     unresolved = r"(numpy|typing_extensions)\..*"
     pybind11_stubgen.main([name, "--output-dir", str(folder), "--exit-code", "--ignore-unresolved-names", unresolved])

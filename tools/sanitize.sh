@@ -12,7 +12,7 @@ mkdir -p "$out"
 
 . tools/eigen.sh
 
-# Without inlining, because a sanitizer checks every inlined copy: seven minutes per file instead of half a minute.
+# Inlining is disabled, because a sanitizer instruments every inlined copy: a file would take seven minutes instead of half a minute.
 flags=(-std=c++17 -g1 -fno-inline -Dalways_inline=unused -DEIGEN_DONT_VECTORIZE -isystem "$EIGEN" -I. "-fsanitize=$sanitizers" -pthread -Wall -Wextra -Wno-missing-field-initializers)
 level=baseline tests=-O1
 case $sanitizers in
@@ -24,8 +24,8 @@ case $sanitizers in
 esac
 flags+=("-DSARRUS_LEVEL=\"$level\"")
 
-# Each group is compiled as one file, so that shared code is compiled once, in four fifths of the time. Groups in which the tests spend
-# little time are not optimised, in half of the time. Derivatives of steps are compiled for one state only, because no test needs more.
+# Each group is compiled as one file, so that shared code is compiled only once; this takes four fifths of the time. Groups in which the tests spend
+# little time are not optimised, which halves their compile time. Derivatives of steps are compiled for one state only, because no test needs more.
 groups() {  # NAME OPTION... FILE...
   echo "one $tests" cpp/kernels/{{tree,loop,derivative,simulation}_kernels,shared_{one,joints},table} cpp/loops/pivoted_qr
   case $sanitizers in *thread*) ;; *)

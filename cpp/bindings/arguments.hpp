@@ -21,8 +21,8 @@ struct Info {
   int positional = 0, required = 0;
   std::string axes;
   unsigned facts;
-  int pfaffian_values = -1;  // input that the core computes itself, from the mechanism
-  int independent = -1;  // input on which the size of the result depends
+  int pfaffian_values = -1;  // index of the input that the core computes itself, from the mechanism; -1: none
+  int independent = -1;  // index of the input on which the size of the result depends; -1: none
   PyObject* declaration = nullptr;  // the Python function that handles calls with keywords unknown to the core
 
   bool is(fact::Fact f) const { return facts & f; }
@@ -93,7 +93,7 @@ inline void put_keyword(const Info& info, Arguments& a, PyObject* key, PyObject*
   if (info.is(fact::at_frame) && is(k.frame)) return once(a.frame);
   const auto flag = [&](bool& to) {
     const int yes = PyObject_IsTrue(value);
-    if (yes < 0) {  // an array of several
+    if (yes < 0) {  // an array of several entries has no truth value
       PyErr_Clear();
       throw py::type_error(join(info, "needs True or False as ") + text(key) + "; got " + py::repr(value).cast<std::string>());
     }

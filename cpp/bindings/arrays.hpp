@@ -57,11 +57,11 @@ inline py::object as_plain(PyObject* o, const std::string& name) {
   if (!made) {
     if (PyErr_ExceptionMatches(PyExc_MemoryError)) throw py::error_already_set();
     PyErr_Clear();
-    PyErr_Format(PyExc_TypeError, "%s must hold real numbers that float64 can; got %R", name.c_str(), o);
+    PyErr_Format(PyExc_TypeError, "%s must hold real numbers in the range of float64; got %R", name.c_str(), o);
     throw py::error_already_set();
   }
   const py::object kept = py::reinterpret_steal<py::object>(made);
-  if (!is_double(proxy(made))) return kept.attr("astype")("f8");  // other byte order
+  if (!is_double(proxy(made))) return kept.attr("astype")("f8");  // convert other byte orders
   return kept;
 }
 

@@ -6,8 +6,8 @@
 namespace sarrus::bindings {
 namespace py = pybind11;
 
-/// For the classes of a module, raise a TypeError whenever an object without a C++ value is used. Method: pybind11 allocates a missing value by the
-/// class's `operator new`, which a constructor does not call; this operator raises the error.
+/// Change the classes of a module such that using an object without a C++ value raises a TypeError. This is done in the class's `operator new`,
+/// because pybind11 calls it to allocate a missing value, while constructors do not call it.
 inline void refuse_unbuilt(const py::handle& module) {
   for (const auto& [name, value] : py::dict(module.attr("__dict__"))) {
     if (py::isinstance<py::module_>(value)) refuse_unbuilt(value);

@@ -51,7 +51,7 @@ class Places {
 
   /// Parameters of a joint along its velocities, or a single number.
   struct Numbers {
-    std::string label;  // of messages
+    std::string label;  // text with which messages begin
     bool not_negative, scalar;
     double* first;
     std::size_t count;
@@ -146,13 +146,13 @@ inline std::string shown(const py::handle& value) { return py::repr(value).cast<
 
 inline void assign(Transform<double>& place, const std::string& name, const py::handle& value) {
   const Transform<double> X = to_transform(value);
-  constexpr double largest = 1e100;  // as in spatial.py
+  constexpr double largest = 1e100;  // the same limit as in spatial.py
   if (!(X.p.cwiseAbs().maxCoeff() <= largest))
     throw ModelError("placement of '" + name + "' is too far away; expected at most 1e+100 m");
   place = X;
 }
 
-/// Assign one float to all entries, or an array with one value per entry. A scalar parameter accepts only a float.
+/// Assign one float to all entries, or an array with one value per entry. Scalar parameters accept only a float.
 inline void assign(const Places::Numbers& to, bool positive, const py::handle& value) {
   const auto checked = [&](double x) {
     if (!std::isfinite(x)) throw ModelError(to.label + " must be finite; got " + shown(value));

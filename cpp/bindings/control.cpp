@@ -27,7 +27,7 @@ template <int I = 0, class Visit> void each_task(Visit&& visit) {
   if constexpr (I < std::variant_size_v<AnyTask>) visit(std::variant_alternative_t<I, AnyTask>()), each_task<I + 1>(visit);
 }
 
-// Categories of fields, by type, for generated code.
+// Names of the categories of fields, by type, for code generation.
 const char* sort_of(const TaskFrame&) { return "frame"; }
 const char* sort_of(const Components&) { return "components"; }
 const char* sort_of(const std::vector<TaskCoordinate>&) { return "coordinates"; }
@@ -163,7 +163,7 @@ struct ControllerWriter {
   }
 };
 
-/// Convert tasks or contacts of Python: (kind, name of the class, arguments) of each.
+/// Convert tasks or contacts from Python, each (kind, name of the class, arguments).
 std::vector<Element> described_elements(const py::list& list) {
   std::vector<Element> all;
   for (const py::handle h : list) {
@@ -210,7 +210,8 @@ class TaskController {
         read(read_tasks(mechanism, tasks, contacts, limits, actuated, effort_weights, force_arm, positions)),
         numbers(read.parameters.all()),
         parameters_(static_cast<std::size_t>(law_.parameters)) {
-    if (!numbers.numbers.empty()) std::copy_n(numbers.numbers.begin(), law_.parameters, parameters_.begin());  // empty: no runs
+    // `numbers` is empty if there are no runs
+    if (!numbers.numbers.empty()) std::copy_n(numbers.numbers.begin(), law_.parameters, parameters_.begin());
     for (const Task& t : law_.task) rows_ += t.rows();
   }
   TaskController(const TaskController&) = delete;
@@ -295,7 +296,7 @@ class TaskController {
                            motor.data(), around, report);
   }
 
-  py::handle python_;  // kept alive by the class
+  py::handle python_;  // the Python object; it owns this object, so no reference is held
   const Mechanism& mechanism_;
   const Tree& tree_;
 
@@ -305,7 +306,7 @@ class TaskController {
 
  private:
   const TaskControl& law_ = read.law;
-  std::vector<double> parameters_;  // of the first run
+  std::vector<double> parameters_;  // parameters of the first run
   int rows_ = 0;
 };
 

@@ -68,8 +68,8 @@ inline Inertia<double> to_inertia(const pybind11::handle& h) {
   return {m, com * m, parallel_axes<double>(m, com, {I[0], I[1], I[2], I[4], I[5], I[8]})};
 }
 
-/// Convert a time function. It is either (starts, coefficients of all pieces, harmonics); or (a list of such functions, index of the run's parameter
-/// that selects one of them).
+/// Convert a time function: either (starts, coefficients of all pieces, harmonics), or (a list of such functions, index of the run's parameter that
+/// selects one of them).
 inline Law to_law(const pybind11::handle& h) {
   const auto t = h.cast<pybind11::tuple>();
   if (t.size() == 2) {

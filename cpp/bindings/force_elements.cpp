@@ -33,7 +33,7 @@ template <class Visit> void each_described_kind(Visit&& visit) {
   std::apply([&](const auto&... none) { (described(none), ...); }, EveryKind<Elements>());
 }
 
-// ---- names of fields, and how each is read ---------------------------------------------------------------------------
+// ---- names and categories of fields ----------------------------------------------------------------------------------
 
 const char* sort_of(const JointCoordinate&) { return "coordinate"; }
 const char* sort_of(const JointVelocity&) { return "velocity"; }
@@ -45,7 +45,7 @@ const char* sort_of(const Range&) { return "range"; }
 const char* sort_of(const double&) { return "constant"; }
 const char* sort_of(const Law* const&) { return "law"; }
 const char* sort_of(const std::vector<JointTarget>&) { return "targets"; }
-template <class X> const char* sort_of(const X&) { return "plain"; }  // as it is
+template <class X> const char* sort_of(const X&) { return "plain"; }  // the value needs no conversion
 
 const char* text(Sign sign) {
   switch (sign) {
@@ -117,7 +117,7 @@ bool is_instance(const py::handle& x, PyObject* type) {
 }
 std::string text_of(const py::handle& x) { return from_text(py::repr(x)); }
 
-/// Append the numbers of nested tuples.
+/// Append the numbers in nested tuples.
 void append(const py::handle& h, std::vector<double>& to) {
   if (PyFloat_Check(h.ptr()))
     to.push_back(PyFloat_AS_DOUBLE(h.ptr()));
@@ -136,7 +136,7 @@ Law law_of_python(const py::handle& h) {
   return law;
 }
 bool is_law(const py::handle& h) { return is_instance(h, bindings::from_python().Law); }
-/// True for a list of laws, such as those of many runs: no other conversion is tried.
+/// Return true for a list that begins with a time function, such as the time functions of many runs. No other conversion is tried for it.
 bool begins_with_law(const py::handle& h) {
   const bool list = (PyList_Check(h.ptr()) || PyTuple_Check(h.ptr())) && PySequence_Fast_GET_SIZE(h.ptr()) > 0;
   return list && is_law(PySequence_Fast_GET_ITEM(h.ptr(), 0));
@@ -197,7 +197,7 @@ PythonModel::PythonModel(const py::object& mechanism, const py::object& position
 
 namespace {
 
-/// Element of Python: (object, kind, name of its class, values of arguments that are not attributes).
+/// Force element from Python: (object, kind, name of its class, values of arguments that are not attributes).
 struct PythonElement {
   py::object self;
   std::string kind, name;
@@ -220,7 +220,7 @@ struct PythonElement {
     if (values.contains(key.c_str())) return values[key.c_str()];
     return py::getattr(self, key.c_str(), py::object());
   }
-  /// `kept`: list of all values, which messages show.
+  /// Convert the element. `kept`: list to which all values are appended, so that they exist as long as messages may show them.
   Element element(const Mechanism& mechanism, py::list& kept) const {
     Element all{kind, {}, name};
     for (const auto& argument : element_arguments(kind)) {
@@ -245,7 +245,7 @@ struct PythonElement {
   }
 };
 
-/// Writer of elements in the form of Reader, from which other processes create them.
+/// Writer of elements in the form that Reader reads, so that other processes can create the same elements.
 struct TermWriter {
   const PythonElement& from;
 
@@ -293,8 +293,8 @@ struct TermWriter {
   }
 };
 
-/// Read elements of Python. Returns their terms, names with slices of the parameters, and the parameters (width,) or (runs, width). `positions` returns
-/// the core's Positions.
+/// Read elements from Python. Returns their terms, names with slices of the parameters, and the parameters (width,) or (runs, width). `positions`
+/// returns the Positions object of the core.
 py::tuple read_force_elements(const py::object& mechanism, const py::list& elements, std::vector<double> effort_limits,
                               const py::object& start, const std::optional<std::vector<std::int64_t>>& rows, std::size_t runs,
                               bool rigid, const py::object& positions) {
@@ -322,7 +322,7 @@ void add_force_elements(const Mechanism& mechanism, const py::list& described, F
   for (const py::handle& h : described) {
     const auto d = h.cast<py::dict>();
     const auto name = d["kind"].cast<std::string>();
-    std::size_t keys = 0;  // 0: no kind has this name
+    std::size_t keys = 0;  // number of fields of this kind; 0: no kind has this name
     each_described_kind([&](auto kind) {
       if (name != kind.name) return;
       keys = 1;

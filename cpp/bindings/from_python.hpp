@@ -51,16 +51,16 @@ inline void hand_over(const py::KWArgs<py::object>& all) {
     for (const auto& row : table)
       if (name.cast<std::string>() == row.name) slot = &row.slot;
     if (!slot) throw py::type_error("unknown object '" + name.cast<std::string>() + "' for the core");
-    *slot = py::handle(object).inc_ref().ptr();  // until the interpreter ends
+    *slot = py::handle(object).inc_ref().ptr();  // the reference is held until the interpreter ends
   }
 }
 
-/// Convert a message. Python's escapes replace what is not UTF-8, such as lone surrogates in a user's names.
+/// Convert a message to a str. Bytes that are not UTF-8, such as those of lone surrogates in names, are replaced by Python's escapes.
 inline py::object message_text(const std::string& message) {
   return py::reinterpret_steal<py::object>(
       PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "backslashreplace"));
 }
-/// Set Python's error.
+/// Set the Python exception.
 inline void set_error(PyObject* error, const std::string& message) { PyErr_SetObject(error, message_text(message).ptr()); }
 
 [[noreturn]] inline void fail(PyObject* error, const std::string& message) {

@@ -1,8 +1,8 @@
-// Release of the GIL and its reacquisition, in a process that may end in between.
+// Release and reacquisition of the GIL, in a process that may end in between.
 //
-// Problem: once the interpreter shuts down, a thread that requests the GIL never gets it. Python before 3.14 ends that thread by pthread_exit, which
-// glibc implements by unwinding the stack. C++ destructors must not be unwound in this way (std::terminate, SIGABRT), and they would release
-// references to Python objects without the GIL. Cure: such a thread waits forever, and the process ends without it.
+// During shutdown of the interpreter, a thread that requests the GIL never gets it. Python before 3.14 ends that thread by pthread_exit, which glibc
+// implements by unwinding the stack. Unwinding would run C++ destructors that call std::terminate, and that release references to Python objects
+// without the GIL. Therefore such a thread is stopped here: it waits forever, and the process ends without it.
 #pragma once
 
 #include <pybind11/pybind11.h>

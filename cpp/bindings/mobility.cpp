@@ -63,8 +63,8 @@ py::dict constraint_rank_of(const py::object& self, const Row& q, const std::opt
   return as_python(result);
 }
 
-/// Return bases (states, nu, k) of the internal efforts, and the number of columns of each; narrower bases are padded with zero columns. A state that
-/// is not finite has -1 columns and NaN.
+/// Return bases (states, nu, k) of the internal efforts, and the number of columns of each; smaller bases are padded with zero columns. A state that
+/// is not finite has the number -1, and its entries are NaN.
 py::tuple internal_efforts_of(const py::object& self, const Row& q, const Names& actuated, const std::optional<Row>& time) {
   const Mechanism& m = built(self);
   const Tree& tree = m.tree();
@@ -108,7 +108,8 @@ FloatingBase floating_base(const py::object& self) {
   const Mechanism& m = built(self);
   return {{m, kernels()}, rows_from_python(self, m.tree()), "a floating base", check_interrupt};
 }
-/// Return velocities (states, nv) in which frames have velocities (states, all components); NaN where none exists, unless that `raises`.
+/// Return velocities (states, nv) for which frames have the given velocities (states, all components). If there is none, the row is NaN, or an error
+/// is raised if `raises` is true.
 RowMajor resolved_rates_of(const py::object& self, const RowMajor& q,
                            const std::vector<std::pair<std::string, std::vector<int>>>& frames, const RowMajor& velocities,
                            const std::vector<int>& still, const std::optional<RowMajor>& momentum,
@@ -135,8 +136,8 @@ RowMajor resolved_rates_of(const py::object& self, const RowMajor& q,
   }
   return v;
 }
-/// Return bases (states, nv, most), each padded with zero columns, their numbers of columns, and projectors. A state that is not finite has -1
-/// columns and NaN.
+/// Return bases (states, nv, most), padded with zero columns, their numbers of columns, and projectors. A state that is not finite has the number -1,
+/// and its entries are NaN.
 py::tuple reaction_null_spaces_of(const py::object& self, const RowMajor& q, const std::vector<int>& components,
                                   const std::optional<Vector>& time) {
   const FloatingBase base = floating_base(self);
@@ -170,7 +171,7 @@ py::dict free_floating_motion_of(const py::object& self, const Vector& q, const 
       q, [&](double t, const Vector& now) { return velocity(t, now).cast<Vector>(); }, times, step, momentum);
   return as_python(run);
 }
-/// `way_points`: name of each frame, true if it turns, and rows of 12 numbers, [R p].
+/// `way_points`: for each frame its name, true if its orientation is prescribed too, and rows of 12 numbers, [R p].
 py::dict free_floating_path_of(const py::object& self, const Vector& q,
                                const std::vector<std::tuple<std::string, bool, RowMajor>>& way_points,
                                const std::vector<double>& times, const std::vector<int>& still,

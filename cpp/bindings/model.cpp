@@ -93,7 +93,7 @@ Value value_of(const NumberArray& array) {
   return all;
 }
 
-// ---- values from the caller; errors show them as the caller wrote them ---------------------------------------------------------------
+// ---- values from the caller, shown in errors as the caller wrote them ----------------------------------------------------------------
 
 /// Convert an argument to a value. An object that is neither a number, a text nor a list (or a list that contains itself) becomes an invalid value,
 /// which the core rejects.
@@ -285,7 +285,7 @@ void read(const Given& g, model::Inertia& to) {
     for (int j = 0; j < 3; ++j) to.about_com(i, j) = x[3 + 3 * i + j];
 }
 
-/// A joint's type, which Python's holds.
+/// The core's type of a joint, which the Python object contains.
 struct JointOfCore {
   model::JointType type;
 };
@@ -295,7 +295,7 @@ void read(const Given& g, model::JointType& to) {
   to = attribute(g.value, "_core").cast<const JointOfCore&>().type;
 }
 
-/// A Python function: the core's description only stores that there is a function.
+/// Read nothing for a Python function, because the core's description only stores that there is a function.
 void read(const Given&, std::monostate&) {}
 template <class T> void read(const Given& g, std::optional<T>& to);
 template <class T> void read(const Given& g, std::vector<T>& to) {
@@ -400,7 +400,7 @@ template <class Part> struct PartReader {
 };
 
 template <class Part> Part read_part(const py::handle& from, Part part = {}) {
-  if constexpr (std::is_same_v<Part, model::Joint>)  // errors about the preceding fields must name the kind
+  if constexpr (std::is_same_v<Part, model::Joint>)  // set first, because it determines the kind that errors contain
     part.laws.resize(py::len(attribute(from, "laws")));
   part.fields(PartReader<Part>{from, part});
   return part;
@@ -412,11 +412,11 @@ std::string constraint_kind(const py::handle& from) {
 }
 template <class... Kinds> std::tuple<Kinds...> alternatives(const std::variant<Kinds...>&) { return std::tuple<Kinds...>(); }
 
-/// take(constraint), as the struct of its kind.
+/// Read a constraint, and call take() with the struct of its kind.
 template <class Take> void read_constraint(const py::handle& from, Take take) {
   const std::string kind = constraint_kind(from);
   bool is_known = false;
-  if (PyObject_HasAttrString(from.ptr(), "parent")) {  // a kind that has frames and numbers
+  if (PyObject_HasAttrString(from.ptr(), "parent")) {  // a kind that is described by frames and numbers
     model::BetweenFrames part;
     each_constraint([&](auto candidate) {
       if (kind == candidate.name) part.kind = candidate, is_known = true;
@@ -436,7 +436,7 @@ template <class Take> void read_constraint(const py::handle& from, Take take) {
     throw ModelError("constraint '" + from_text(py::str(attribute(from, "name"))) + "' has the unknown kind '" + kind + "'");
 }
 
-// ---- what a part becomes -----------------------------------------------------------------------------------------------------------------
+// ---- conversion to Python ----------------------------------------------------------------------------------------------------------------
 
 struct Plain {
   static py::object of(double x) { return py::float_(x); }
@@ -473,7 +473,7 @@ struct Written {
     if (X.R == Mat3<double>::Identity()) {
       if (X.p == zero3<double>()) {
         static PyObject* const identity =
-            py::handle(from_python().Transform)().release().ptr();  // immutable, and most parts have it
+            py::handle(from_python().Transform)().release().ptr();  // immutable, and shared because most elements have it
         return py::reinterpret_borrow<py::object>(identity);
       }
       return py::handle(from_python().Transform)(py::arg("translation") = Plain::of(model::Point{X.p(0), X.p(1), X.p(2)}));
@@ -563,7 +563,7 @@ py::object add_part(model::Builder& builder, const py::handle& from) {
   return made;
 }
 
-/// Return check(numbers). Its errors show the values as the caller wrote them.
+/// Return check(numbers); its errors show the values as the caller wrote them.
 template <class Check> auto coordinates_of(const py::handle& value, Check check) {
   const auto array = numbers_of(value);
   const bool fits = array && array->shape.size() < 2;
@@ -609,7 +609,7 @@ std::vector<double> numbers(const Value& list) {
 }
 const std::vector<std::string> passive = {"damping", "friction", "armature", "stiffness", "rest"};
 py::object zeros(int count) {
-  static const std::vector<PyObject*> all = [] {  // most joints have some
+  static const std::vector<PyObject*> all = [] {  // create the arrays once, because most joints have zeros
     std::vector<PyObject*> made;
     for (std::size_t k = 0; k < 8; ++k) made.push_back(frozen(std::vector<double>(k)).release().ptr());
     return made;
@@ -638,7 +638,7 @@ py::tuple joint_type(const std::string& kind, const py::dict& arguments) {
   for (const model::JointField& f : candidates) {
     const Value* value = Value::find(written, f.name);
     const std::string& key = f.name;
-    py::object x = py::none();  // limits and bounds
+    py::object x = py::none();  // value of an optional limit or bound
     if (key == "limits") {
       if (value) x = py::make_tuple(frozen(numbers(value->list()[0])), frozen(numbers(value->list()[1])));
     } else if (key == "free") {

@@ -22,7 +22,7 @@ std::optional<model::NumberArray> numbers_of(const py::handle& object);
 const model::JointType& joint_type_of(const py::handle& description, int j);
 /// Return the joints of a description.
 std::vector<model::Joint> to_joints(const py::handle& description);
-/// Return the fields of a joint, for the JointSpec that it was read from: its type as (kind, fields), placements and hints.
+/// Return the fields of a joint, for changing the JointSpec from which it was read: its type as (kind, fields), placements and hints.
 py::dict changed_joint(const py::handle& spec, const model::Joint& joint);
 void bind_model(py::module_& m);
 

@@ -154,7 +154,7 @@ std::string compiler() {
 #endif
 }
 
-/// Return a number of each variant.
+/// Return one number for each variant.
 template <double (sarrus::Variants::*number)(std::int64_t) const>
 py::array_t<double> numbers_of_variants(const py::object& self) {
   const Mechanism& m = built_or_variants(self);
@@ -331,8 +331,8 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   using namespace sarrus::bindings;
   using sarrus::Mechanism;
   m.doc() = "Compiled core of sarrus. Use it through the package.";
-  // reject code that was compiled with a user's options, such as -march=native: on a processor without some of the instructions it would crash
-  // without a message
+  // raise an error if this module was compiled with options such as -march=native and the processor lacks some of the instructions; otherwise it
+  // would crash without a message
   if (const std::string level = sarrus::compiled_level(); level != "baseline" && !sarrus::processor_supports(level.c_str()))
     throw py::import_error(
         "sarrus was compiled for processors of the level " + level +

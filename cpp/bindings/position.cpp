@@ -22,7 +22,7 @@ namespace {
 
 using Limits = std::vector<std::optional<std::pair<std::vector<double>, std::vector<double>>>>;
 
-/// `count`, `changes`: the arguments of all variants, from which the mechanism's were selected.
+/// Return the position model of a mechanism. `count`, `changes`: arguments of the variants from which those of this mechanism were selected.
 PositionModel model_of(const py::object& self, const Limits& limits, const std::optional<Vector>& home, std::int64_t count,
                        const py::dict& changes) {
   const Mechanism& m = built_or_variants(self);
@@ -92,7 +92,7 @@ template <class F> auto tracked(F f) {
   }
 }
 
-/// Positions of a mechanism. The frames and joints of the last quick call are stored, because a control loop uses the same ones in each cycle.
+/// Positions of a mechanism. The frames and joints of the last quick call are stored, because a control loop passes the same names in each cycle.
 class PyPositions : public Positions {
  public:
   using Positions::Positions;
@@ -214,7 +214,7 @@ BranchChoice choice_of(const std::string& branch) {
   return branch == "any" ? BranchChoice::any : branch == "only" ? BranchChoice::only : BranchChoice::start;
 }
 
-/// Return the fields of each joint that replaces that of the description, None for a joint that is omitted, and a sentence about each change.
+/// Loosen a mechanism. Returns the fields of each joint of the loosened mechanism (None: the joint is omitted), and a sentence about each change.
 py::tuple loosened(const PyPositions& self, const py::object& description, const std::optional<Vector>& q, double tolerance,
                    const std::optional<Names>& joints) {
   const Loosened loose =

@@ -6,7 +6,7 @@
 
 namespace sarrus::bindings {
 
-/// Return the core's positions in an object of the class Positions.
+/// Return the C++ object that a Python object of the class Positions contains.
 const Positions& positions_of(const pybind11::handle& object);
 
 void bind_position(pybind11::module_& m);

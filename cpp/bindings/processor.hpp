@@ -17,7 +17,7 @@ inline bool processor_supports([[maybe_unused]] const char* level) {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid(1, &a, &b, &c, &d) || !bit(c, 12) || !bit(c, 27) || !bit(c, 28)) return false;  // FMA, XGETBV, AVX
   unsigned saved = 0,
-           high = 0;  // bits that must be set, for registers that the operating system saves: 6 for AVX, 0xe6 for AVX-512 too
+           high = 0;  // bit set of the registers that the operating system saves: 6 is required for AVX, 0xe6 for AVX-512
   __asm__("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
   const bool v3 = (saved & 6) == 6 && bit(b, 5) && bit(b, 8);  // AVX2, BMI2

@@ -1,5 +1,5 @@
-// The extension module sarrus._recording: functions of a state on symbolic numbers, and the C code generated from them. It is a separate module,
-// which sarrus.generation imports, so that inline functions compiled for records are not merged with those of kernels.
+// The extension module sarrus._recording, which sarrus.generation imports: functions of a state on symbolic numbers, and C code generated from them.
+// It is a separate module, so that inline functions compiled for symbolic numbers are not merged with those of the kernels.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -104,13 +104,13 @@ class Recording {
     ids_of({x});
     graph_->assume(graph_->less(graph_->constant(least), graph_->magnitude(x.id)));
   }
-  /// Return an expression that is 0 if all decisions (branches) are those of the samples, else `otherwise`.
+  /// Return an expression that is 0 if all branches are the same as at the sample states, else `otherwise`.
   Number assumptions(double otherwise) {
     const int all = graph_->all_assumed();
     return numbered(graph_->choice(all, graph_->constant(0.0), graph_->constant(otherwise)));
   }
 
-  /// Return an expression for the status; if a result is not finite, it is at least `otherwise`.
+  /// Return an expression for the status, which is at least `otherwise` if a result is not finite.
   Number status_of(const Numbers& results, const Number& status, double otherwise) {
     const int id = ids_of({status})[0], least = graph_->constant(otherwise);
     const int worse = graph_->choice(graph_->less(id, least), least, id);
@@ -159,7 +159,7 @@ class Recording {
     return {at->link, at->body, at->X, axes, m_.number_of(*at)};
   }
 
-  py::object mechanism_;  // the tree refers to it
+  py::object mechanism_;  // keeps the mechanism alive, because the tree refers to it
   const Mechanism& m_;
   RoundedTree tree_, in_world_;
   std::shared_ptr<Graph> graph_;

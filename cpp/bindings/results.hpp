@@ -24,7 +24,7 @@ template <class X> py::object as_python(std::vector<std::pair<std::string, X>>& 
 }
 
 namespace detail {
-/// True for Eigen's matrices and vectors, which have rows() and cols().
+/// True for types with rows() and cols(): Eigen's matrices and vectors.
 template <class X, class = void> struct IsArray : std::false_type {};
 template <class X> struct IsArray<X, std::void_t<decltype(std::declval<X&>().rows())>> : std::true_type {};
 }  // namespace detail

@@ -1,4 +1,4 @@
-// Scenes of collision shapes from Python. They are described by tuples (description/contacts.py), and evaluated at the poses of the bodies.
+// Scenes of collision shapes from Python. Shapes are tuples (description/contacts.py); contact points are computed for poses of the bodies.
 #include "shapes.hpp"
 
 #include <pybind11/numpy.h>
@@ -63,8 +63,9 @@ Numbers pose_of(const Transform<double>& X) {
   return pose;
 }
 
-/// Convert a Python function f(first pose (4, 4), second pose, within) -> points (n <= 4, 7): position, normal, distance (description/contacts.py).
-/// If it raises, Python's exception remains set and the function is not called again. The GIL must be held when a scene is created or destroyed.
+/// Convert a Python function f(first pose (4, 4), second pose, within) that returns points (n <= 4, 7): position, normal, distance
+/// (description/contacts.py). If it raises, the Python exception remains set and the function is not called again. The GIL must be held when a scene
+/// is created or destroyed.
 PairFunction to_pair_function(const py::object& f) {
   if (f.is_none()) return nullptr;
   return [f](const Transform<double>& first, const Transform<double>& second, double within) -> std::optional<Manifold<double>> {
@@ -104,7 +105,7 @@ py::tuple touching(const Scene& scene, const Numbers& poses, double within) {
   if (poses.ndim() != 4 || poses.shape(1) < links || poses.shape(2) != 4 || poses.shape(3) != 4)
     throw py::value_error("scene: expected poses (states, bodies, 4, 4)");
   Arena& arena = thread_arena();
-  const std::vector<double> ahead(scene.shapes.size(), 0.5 * within);  // half of the distance for either shape
+  const std::vector<double> ahead(scene.shapes.size(), 0.5 * within);  // the search distances of two shapes add up
   std::vector<Transform<double>> at(poses.shape(1));
   std::vector<std::int64_t> names[3];
   std::vector<double> numbers[3];

@@ -70,7 +70,7 @@ class Interrupts {
   bool now() {
     if (!signals_.raised()) return false;
     const WithGil gil;
-    // Ctrl-C: the simulation ends and returns its results so far; exceptions of other signal handlers are raised
+    // after Ctrl-C the simulation ends and returns its results so far; exceptions of other signal handlers are raised
     if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) PyErr_Clear();
     return true;
   }
@@ -136,7 +136,7 @@ class PySimulation {
     return s.stopped_;
   }
 
-  /// Return the value of an event's function of (time, q, v). NaN if this function, or an earlier one, raised.
+  /// Return the value of an event's function of (time, q, v); NaN if this function, or an earlier one, raised an exception.
   double event_value(int event, double time, const double* x) {
     double value = std::numeric_limits<double>::quiet_NaN();
     if (failed_) return value;
@@ -297,8 +297,8 @@ class PySimulation {
     named["close_stages"] = Guard<double>(run_.carried.data()).closes > 0.5;
     return named;
   }
-  /// Continue from the state of another run. `looks`: determine again if stages are projected onto the loops. `anew`: restart the sampling, because
-  /// the force elements differ.
+  /// Continue from the state of another run. `looks`: determine again if stages must be projected onto the loops. `anew`: restart the sampling,
+  /// because the force elements are different.
   void restore(const py::dict& state, bool looks, bool anew) {
     run_.at.fields([&](const char* key, auto& member) { from_python(state[key], member); });
     check(static_cast<Count>(run_.at.x.size())), check(static_cast<Count>(run_.at.shown.x.size()));
@@ -330,7 +330,7 @@ class PySimulation {
     return all;
   }
   py::dict record() { return records(run_.carried.data(), 0, 1); }
-  /// Return (event, time) of all occurrences.
+  /// Return a pair (event, time) for each event that occurred.
   py::list occurrences() const {
     py::list all;
     for (const auto& [event, time] : run_.events.occurred) all.append(py::make_tuple(event, time));
@@ -341,7 +341,7 @@ class PySimulation {
 
   // ---- many runs
 
-  /// Return what n runs carry at their beginning (n, width), for run_many.
+  /// Return the initial monitored data of n runs (n, width), for run_many.
   Numbers carried(Count n) const {
     const Count width = carried_size(plan_);
     Numbers all({n, width});
@@ -372,12 +372,12 @@ class PySimulation {
     return py::make_tuple(sampled, status);
   }
 
-  /// Return the records of runs by name, from what they carry (n, width).
+  /// Return the monitored data of runs by name, from the rows (n, width) that run_many has updated.
   py::dict records_of(Numbers carried) const { return records(carried.mutable_data(), carried.shape(1), carried.shape(0)); }
 
-  /// Run from states x (n, size), with parameters (parameters,), or (n, parameters) for different ones in each run. Returns the states after every
-  /// `every` steps and at the end (n, samples, size), the status of each run, and the records. `variant` (n,) is the variant of each run, if the
-  /// mechanism has variants. With `carried` (n, width), which each call updates, a run of several calls has one record.
+  /// Run from states x (n, size), with parameters (parameters,), or (n, parameters) if they differ between runs. Returns the states after every
+  /// `every` steps and at the end (n, samples, size), the status of each run, and the monitored data. `variant` (n,): variant of each run, if the
+  /// mechanism has variants. `carried` (n, width): monitored data, updated by each call; pass it to continue runs in several calls.
   py::tuple run_many(const Numbers& x, const Numbers& parameters, const Which& variant, const Schedule& schedule, Count threads,
                      std::optional<py::array_t<double>> carried) {
     Batch batch = prepare(x, parameters, variant, schedule, carried);
@@ -388,7 +388,7 @@ class PySimulation {
     return results(batch, carried);
   }
 
-  /// Run groups of runs, each with a simulation, states, parameters and variants, on several threads. Returns for each group what run_many returns.
+  /// Run groups of runs, each with a simulation, states, parameters and variants, on several threads. Returns the result of run_many for each group.
   using Group = std::tuple<PySimulation*, Numbers, Numbers, Which>;
   static py::list run_groups(const std::vector<Group>& groups, const Schedule& schedule, Count threads) {
     std::vector<Batch> batches;
@@ -461,8 +461,8 @@ class PySimulation {
     return py::make_tuple(state, numbers, status);
   }
 
-  /// Return the generalised force (n, nv) in states (n, size) at times (n,), with parameters (parameters,), or (n, parameters) for different ones in
-  /// each state; default: those of the run.
+  /// Return the generalised force (n, nv) in states (n, size) at times (n,). Parameters are (parameters,), or (n, parameters) if they differ between
+  /// states; default: those of the run.
   Numbers efforts(const Numbers& times, const Numbers& x, const std::optional<Numbers>& parameters) {
     return at_states(times, x, parameters, tree_.nv, [&](double time, const double* parameter, const double* row, double* tau) {
       simulation_.kernels.forces(tree_, plan_, parameter, time, row, tau);
@@ -490,7 +490,7 @@ class PySimulation {
   }
 
  private:
-  /// Runs between their preparation and their results, which need Python.
+  /// Data of runs between their preparation and the conversion of results; these two steps need Python, the runs do not.
   struct Batch {
     Numbers parameters;
     Which variant;
@@ -512,7 +512,8 @@ class PySimulation {
       carried ? void(std::copy_n(carried->data(i, 0), wide - n, b.rows.data() + i * wide + n))
               : begin_carried(plan_, b.rows.data() + i * wide + n);
     }
-    std::fill_n(b.status.mutable_data(), many, static_cast<signed char>(interrupted));  // of groups that are not begun
+    // initial status, for groups that never begin
+    std::fill_n(b.status.mutable_data(), many, static_cast<signed char>(interrupted));
     b.to = b.kept.mutable_data();
     std::fill_n(b.to, b.kept.size(), std::numeric_limits<double>::quiet_NaN());
     b.sweep = {b.rows.data(),           static_cast<int>(wide),
@@ -655,7 +656,7 @@ Frame frame_named(const Mechanism& mechanism, const std::string& name) {
 
 using PlaneOfPython = std::tuple<std::string, std::string, std::array<double, 3>, double, int, int>;
 
-/// Return sample, id, position, force, moment, natural_map and left_out of contact_history.hpp, from q (samples, nq) and z (samples, nz).
+/// Return the fields of ContactHistory (contact_history.hpp), from q (samples, nq) and z (samples, nz).
 py::tuple contact_points(const py::object& mechanism, const Numbers& q, const Numbers& z,
                          const std::optional<std::array<int, 3>>& shapes, const std::vector<PlaneOfPython>& planes) {
   const Mechanism& of = built(mechanism);

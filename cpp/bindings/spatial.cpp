@@ -94,12 +94,12 @@ Transform<double> load_transform(const double* x) {
   }
   return X;
 }
-/// [m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin]
+/// Read an inertia [m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin].
 Inertia<double> load_inertia(const double* x) { return {x[0], vec3(x[1], x[2], x[3]), {x[4], x[5], x[7], x[6], x[8], x[9]}}; }
 
 template <int n> void store_matrix(const Eigen::Matrix<double, n, n>& A, double* out) {
   for (int i = 0; i < n; ++i)
-    for (int j = 0; j < n; ++j) out[n * i + j] = A(i, j) + 0.0;  // negated zeros become 0, not -0
+    for (int j = 0; j < n; ++j) out[n * i + j] = A(i, j) + 0.0;  // convert -0 to 0
 }
 void store_vector(const Vec3<double>& v, double* out) { out[0] = v(0), out[1] = v(1), out[2] = v(2); }
 void store_transform(const Transform<double>& X, double* out) {

@@ -52,20 +52,20 @@ void require_sound(const Mechanism& m, const Info& info, const std::string& name
     }
 }
 
-/// Raise ModelError unless the mechanism floats. Otherwise forces from the ground would also change its momentum.
+/// Raise ModelError unless the mechanism floats, because forces from the ground would change its momentum.
 void require_floating(const Mechanism& m, const Info& info) {
   if (!m.tie().empty())
     fail(from_python().ModelError,
          std::string(info.name) + " requires a floating mechanism, whose base is carried by a Free joint: " + m.tie());
 }
 
-/// Return the joints along which there is no inertia, so that a division would fail. With loops, only those joints are returned to which the loops
-/// couple no inertia.
+/// Return the joints along which there is no inertia, so that the result would be divided by zero. With loops, return only those of them to which the
+/// loops couple no inertia.
 const std::vector<std::string>& massless(const Mechanism& m, const Info& info) {
   return info.is(fact::on_loops) && m.tree().loops.rows > 0 ? m.idle() : m.massless();
 }
 
-/// Return true if no result can exist because of a division by zero inertia. This is checked before anything is computed.
+/// Return true if no state has a result, because all would be divided by a zero inertia. This is checked before anything is computed.
 bool answerless(const Mechanism& m, const Info& info) {
   return (info.is(fact::divides) && !massless(m, info).empty()) || (info.is(fact::needs_mass) && m.mass() <= 0.0);
 }
@@ -179,7 +179,8 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
   SizeInputs request;
   for (std::size_t i = 0; i < info.inputs.size(); ++i) {
     if (!a.input[i]) continue;
-    if (info.inputs[i].size == InputSize::scalar) {  // an array with one entry is excluded, because the caller might mean a batch
+    // an array with one entry is not accepted here, because it may be a batch of one
+    if (info.inputs[i].size == InputSize::scalar) {
       if (!PyFloat_CheckExact(a.input[i])) return nullptr;
       number[i] = PyFloat_AS_DOUBLE(a.input[i]), in[i] = number + i;
       if (!std::isfinite(number[i])) return nullptr;
@@ -405,7 +406,8 @@ std::int64_t thread_count(PyObject* count) {
     PyErr_Clear();
     throw py::type_error("threads must be an integer of at least 1; got " + py::repr(count).cast<std::string>());
   }
-  if (overflow > 0) return std::numeric_limits<std::int64_t>::max();  // there are never more threads than chunks
+  // harmless, because there are never more threads than chunks
+  if (overflow > 0) return std::numeric_limits<std::int64_t>::max();
   if (threads < 1) throw py::value_error("threads must be at least 1; got " + std::to_string(threads));
   return threads;
 }
@@ -529,7 +531,7 @@ py::tuple joint_wrenches(const py::object& self, const py::object& q, const py::
   const Mechanism& m = built_or_variants(self);
   Arguments arguments;
   const py::object* inputs[] = {&q, &v, &a, &multipliers, &forces, &time};
-  constexpr int required = 3;  // of None the conversion raises an error
+  constexpr int required = 3;  // number of required arguments; None for one of these is an error
   for (int i = 0; i < 6; ++i) arguments.input[i] = i >= required && inputs[i]->is_none() ? nullptr : inputs[i]->ptr();
   arguments.wrenches = wrenches.is_none() ? nullptr : wrenches.ptr();
   const Operands operands = operands_of(self.ptr(), info, m, arguments);

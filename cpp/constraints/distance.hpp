@@ -1,8 +1,8 @@
-// A massless rod of constant length between two points: the origins of both frames, d from the parent's to the child's, n = d/|d|.
+// A massless rod of constant length between two points, the origins of both frames. d is the vector from the parent's to the child's, and n = d/|d|.
 //   phi   = |d| - length                                        (1) [m]
-//   J     = n . (velocity of the child's point relative to the parent's)    the rod pushes along itself
-//   gamma = -(n . a + (u . u - (n . u)^2) / |d|)                [m/s2]      u, a in the parent's turning axes
-// removes 1 dof. The length must not be zero: n would have no direction, and a spherical joint would be the correct constraint.
+//   J     = n . (velocity of the child's point relative to the parent's)    the constraint force is along the rod
+//   gamma = -(n . a + (u . u - (n . u)^2) / |d|)                [m/s2]      u, a relative to the parent's rotating axes
+// removes 1 dof. The length must not be zero, because n would be undefined; use a spherical joint instead.
 #pragma once
 
 #include "row.hpp"

@@ -9,16 +9,16 @@
 namespace sarrus {
 
 struct Law {
-  std::vector<double> start;        // of each piece [s]
-  std::vector<double> coefficient;  // pieces x terms, of (t - start)^k
-  std::vector<double> harmonic;     // amplitude, rate [rad/s], phase each
-  std::vector<Law> each{};          // laws of the runs, if they differ
+  std::vector<double> start;        // start time of each piece [s]
+  std::vector<double> coefficient;  // (pieces x terms) coefficients of (t - start)^k
+  std::vector<double> harmonic;     // for each harmonic: amplitude, angular frequency [rad/s], phase [rad]
+  std::vector<Law> each{};          // time functions of the runs, if they differ
   int parameter_index = -1;  // index, in the parameters of a run, of the number that selects the time function
 
   const Law& at_run(double number) const { return each[static_cast<std::size_t>(number)]; }
 };
 
-/// Value, rate and acceleration of a time function. Time functions are rare, so lanes are evaluated one by one.
+/// Compute value, rate and acceleration of a time function. Lanes are evaluated one by one, because time functions are rare.
 inline void evaluate(const Law& law, double t, double* out) {
   const int pieces = static_cast<int>(law.start.size()), terms = static_cast<int>(law.coefficient.size()) / pieces;
   int piece = 0;
@@ -26,7 +26,7 @@ inline void evaluate(const Law& law, double t, double* out) {
   const double* c = law.coefficient.data() + piece * terms;
   const double s = t - law.start[piece];
   out[0] = out[1] = out[2] = 0.0;
-  for (int k = terms - 1; k >= 0; --k) {  // Horner, with its derivatives
+  for (int k = terms - 1; k >= 0; --k) {  // Horner's scheme for the value and its derivatives
     out[2] = out[2] * s + 2.0 * out[1];
     out[1] = out[1] * s + out[0];
     out[0] = out[0] * s + c[k];

@@ -2,12 +2,12 @@
 // complement of the joint's motion space (van der Merwe 2.10-2.16, 5.22):
 //   phi   = difference of X from a pose that the joint can take, along the rows   (6 - nv) [rad, m]
 //   J     = Phi_c^T V
-//   gamma = Phi_c^T (phi-dot q-dot - A)      A: the apparent derivative of V; the rate of Phi_c is never needed
+//   gamma = Phi_c^T (phi-dot q-dot - A)      A: the apparent derivative of V. The rate of Phi_c is not needed
 // removes 6 - nv dof. Rows of most joints are plain components of V in the child's frame, whose z is the joint's axis: loops/constraints.hpp
 // has a faster path for them. The rows of other joints are in joints/closing_rows.hpp.
 //
 // If a motor drives the joint, or if it has armature, its motion has rows of a second kind: its velocities psi^T V, with psi the dual basis
-// of the motion space (see joints/closing.hpp). If calls prescribe its coordinates, the residual is the difference from these.
+// of the motion space (see joints/closing.hpp). If calls prescribe its coordinates, the residual is the difference from the prescribed values.
 //
 // Functions of time may move the frame on the parent; X and V are then relative to the moving frame.
 #pragma once
@@ -20,11 +20,11 @@
 namespace sarrus {
 
 struct LoopJoint : BetweenBodies {
-  static constexpr const char* name = "";  // made of a described joint
+  static constexpr const char* name = "";  // empty, because these constraints are created from joints of the description
   static constexpr int parts_of_a_length = 0;
   JointKind joint;
   JointConstants constants;
-  int row_count = 0;  // rows
+  int row_count = 0;  // number of rows
   int moves = 0;  // 0: the rows are constraint rows. Otherwise the rows are the velocities of the joint, and this is their number
   int component[6];  // for each row its index in [angular; linear]; -1: the row is a linear combination
 

@@ -1,5 +1,5 @@
 // User-defined rows over the velocities of some joints, constant or functions of q:
-//   A(q) v = c              (k), holds no positions
+//   A(q) v = c              (k rows), restricts no positions
 //   gamma  = -A-dot v       (constant rows: 0)
 // The number of removed velocity dof is the rank of A. If rows depend on q, every call supplies their values: A (row-major), then c, then gamma.
 #pragma once

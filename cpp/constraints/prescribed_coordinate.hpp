@@ -1,6 +1,7 @@
-// A prescribed coordinate x_k of a joint of the tree: for a quaternion a component of the rotation vector x with q = exp(x), for other joints of q.
+// A prescribed coordinate x_k of a tree joint: for a quaternion a component of the rotation vector x with q = exp(x), for other joints a component of
+// q.
 //   phi = x_k - target     [rad or m]
-//   J   = row k of E, x-dot = E v; of rotations the inverse of the exponential's differential in the successor's axes
+//   J   = row k of E, where x-dot = E v; for rotations E is the inverse of the exponential's differential in the successor's axes
 //         (Hairer, Lubich and Wanner IV.7), 1 + x~/2 + c x~ x~  with  c = (1 - |x|/2 cot(|x|/2)) / |x|^2
 // This constraint is used only for closing loops, so it has no acceleration rows.
 #pragma once
@@ -11,7 +12,7 @@
 namespace sarrus {
 
 struct PrescribedCoordinate : BetweenCoordinates {
-  static constexpr const char* name = "";  // descriptions have none
+  static constexpr const char* name = "";  // empty, because descriptions do not contain this constraint
   JointKind joint;
   int index;  // k, which is less than the number of velocities of the joint
 

@@ -2,9 +2,9 @@
 // frame is the centre of the disc or sphere, and its z axis the axle of a disc. The z axis of the parent's frame is the plane's normal; for a sphere
 // on a sphere, its origin is the other sphere's centre. At the point of contact, which is at rho from the centre, both bodies have the same velocity
 // along the normal e_0 and the tangents e_1, e_2:
-//   phi   = height of the lowest point, 0, 0          (3) [m]      the slip rows constrain no position: nonholonomic
+//   phi   = height of the lowest point, 0, 0          (3) [m]      the two slip rows are nonholonomic
 //   J     = e_r . (u + w x rho)                       along e_0 it is the rate of the height
-//   gamma = -e_r . (a + alpha x rho + w x rho-dot)    [m/s2]       all in the parent's turning axes
+//   gamma = -e_r . (a + alpha x rho + w x rho-dot)    [m/s2]       all vectors are relative to the parent's rotating axes
 // Without spin about the normal there is a fourth row, e_0 . w, with gamma = -(e_0 . alpha + e_0-dot . w).
 // removes 3 or 4 dof of velocity, 1 of position; a disc that lies flat has no lowest point.
 #pragma once
@@ -32,7 +32,7 @@ struct Rolling : BetweenBodies {
 
   template <class T> SARRUS_INLINE void evaluate(const RelativeMotion<T>& m, Row<T>* row) const {
     const Vec3<T> z = Vec3<T>(m.X.R.row(2)), d = m.position(), &u = m.V.linear, &w = m.V.angular;
-    Vec3<T> e[3], e_dot = zero3<T>(), rho, rho_dot = zero3<T>();  // e_dot: of the normal
+    Vec3<T> e[3], e_dot = zero3<T>(), rho, rho_dot = zero3<T>();  // e_dot: rate of the normal
     T height;
     if (on_sphere) {
       const double reach = radius + on_radius;

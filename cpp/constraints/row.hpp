@@ -10,8 +10,8 @@
 //   name                   its name in descriptions
 //   rows()                 number of rows
 //   row_name(r)            name of row r in messages and tables
-//   holonomic(r)           true if row r constrains positions too
-//   driven()               true if it depends on functions of time
+//   holonomic(r)           true if row r restricts positions, and not only velocities
+//   driven()               true if the constraint depends on functions of time
 //   fields(field)          calls field("key", number) for each parameter that a description has
 //   evaluate(...)          phi, J and gamma: see below
 #pragma once
@@ -33,12 +33,12 @@ template <class T> struct RelativeMotion {
   Transform<T> X;  // pose of the child's frame in the parent's
   Motion<T> V;
   Size<T> velocity_size;  // squared norm of V for unit velocities, weighted by mobility: rounding errors are relative to it
-  NumbersOf<T> numbers;  // of the constraint
+  NumbersOf<T> numbers;  // access to the parameters of the constraint
   const T* target;  // prescribed coordinates of the joint between the bodies; null: not prescribed
   bool accelerates;  // true if w, dw and a below are set, for zero joint accelerations
   Vec3<T> w_parent, w_child;  // angular velocities
   Vec3<T> dw, a;  // alpha_child - alpha_parent; a_child minus the acceleration of the parent's coincident point
-  Size<T> acceleration_size;  // of the terms of dw and a
+  Size<T> acceleration_size;  // squared norms of the terms of dw and a
 
   /// Position and acceleration of the child's origin relative to the parent's rotating
   /// axes, with components in the child's axes; V.linear is its velocity there.
@@ -49,7 +49,7 @@ template <class T> struct RelativeMotion {
 template <class T> struct Row {
   Force<T> force;  // Phi: wrench on the child for a unit multiplier, in the child's axes at its origin
   T residual;  // phi
-  T gamma;  // set if the motion has accelerations
+  T gamma;  // set only if the relative motion has accelerations
   T size;  // squared norm of the terms of J, before they cancel in differences
 };
 
@@ -59,7 +59,7 @@ struct BetweenBodies {
   static constexpr bool between_bodies = true;
   /// Number of leading rows that are components of one vector [m]; the remaining rows are independent quantities.
   static constexpr int parts_of_a_length = 6;
-  static constexpr bool holds_a_point_of_the_parent = true;  // or that slides along it
+  static constexpr bool holds_a_point_of_the_parent = true;  // false if the point of contact moves along the parent
   // length of the constraint itself, which contributes to the mechanism's characteristic length [m]
   double own_length() const { return 0.0; }
   bool holonomic(int) const { return true; }
@@ -72,7 +72,7 @@ template <class Kind> constexpr bool between_bodies = std::decay_t<Kind>::betwee
 /// State for a relation between coordinates: its coordinate k is q[coordinate[k]], with the rate v[column[k]].
 template <class T> struct CoordinateState {
   const T *q, *v, *time;  // null v means at rest; null time means 0
-  const T* values;  // values of the call for this constraint
+  const T* values;  // values that the call supplies for this constraint
   const int *coordinate, *column;
   int columns;
 };

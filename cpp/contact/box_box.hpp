@@ -102,7 +102,7 @@ template <class T> void box_box(const OrientedBox<T>& a, const OrientedBox<T>& b
     const T distance = abs(along) - a.reach(n) - b.reach(n);
     if (chosen >= 0 && !(distance > most)) continue;
     most = distance;
-    // an axis so close to the normal of a side is replaced by the normal: that changes distances only by half the squared angle
+    // replace an axis that is nearly parallel to the normal of a side by this normal; distances change only by half the squared angle
     if (chosen >= 0 && distance > separation && !(dot(n, normal) > T(1.0 - 0.5 * as_parallel * as_parallel))) chosen = -1;
     if (chosen < 0) chosen = axis, separation = distance, normal = n;
   }

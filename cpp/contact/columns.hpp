@@ -5,10 +5,10 @@
 //   [A J_l^T; J_l -mu] = L D L^T,    U = L^-1 [J^T; 0],    G = U^T D^-1 U - sum over rows mu_r y_r y_r^T
 //
 // This costs half a solve per row, and G is symmetric by construction. L^-1 is applied only to the unknowns that a row reaches in the elimination
-// tree: the bodies between a contact and the ground, and the rows of loops that contain these bodies. The sum, in which y are the multipliers from
-// the back substitution, is the first of the corrections by which saddle.hpp removes the effect of mu. More corrections are necessary if it is large,
-// as near a singular position, or if massless bodies borrow inertia. In these cases, and for substructures, each row is solved and corrected
-// separately.
+// tree: the bodies between a contact and the ground, and the rows of loops that contain these bodies. The last term, in which y are the multipliers
+// from the back substitution, is the first of the corrections by which saddle.hpp removes the effect of mu. More corrections are necessary if this
+// term is large, for example near a singular position, or if massless bodies borrow inertia. In these cases, and for substructures, each row is
+// solved and corrected separately.
 #pragma once
 
 #include "../loops/constrained_dynamics.hpp"
@@ -20,7 +20,7 @@ namespace cones {
 /// Largest ratio of the first correction to G for which further corrections are omitted; the remaining error is the square of this ratio, which is
 /// negligible.
 constexpr double corrected = 1e-8;
-/// A row is locked by the loops if its mobility is below this fraction of its mobility without loops. Such a mobility is a rounding error.
+/// A row is locked by the loops if its mobility is below this fraction of its mobility without loops, because such a small value is a rounding error.
 constexpr double locked = 1e-12;
 }  // namespace cones
 
@@ -92,8 +92,8 @@ inline void lock_rows(const LoopEquation<double>& e, int count, const double* J,
   }
 }
 
-/// Set w (count) of locked rows to `shift` (count, or null: zero), if their velocity `motion` (nv) is at rounding level: no force could change it. A
-/// negative shift is replaced by zero, because no force could produce the required velocity.
+/// Set w (count) of locked rows to `shift` (count, or null: zero) if their velocity in the motion `motion` (nv) is at rounding level, because no
+/// force can change this velocity. A negative shift is replaced by zero, because no force can produce the velocity that it requires.
 inline void rest_on_loops(const LoopEquation<double>& e, int count, const double* J, const double* G, const double* motion,
                           const double* shift, double* w) {
   const int nv = e.matrix.tree.nv;
@@ -149,7 +149,7 @@ SARRUS_NOINLINE void inverse_along_rows(const LoopEquation<double>& e, const Fac
 /// Rows that are combinations of fewer rows J: row i is the product of row i of `share` (count x width) with the `width` rows of J that begin at
 /// first[i]. Example: many points of one body, which all move with its six velocities.
 struct CombinedRows {
-  static constexpr int width = 8;  // six, and zeros that fill registers
+  static constexpr int width = 8;  // six rows, padded with zeros to fill registers
   int count, fewer;
   double* J;  // fewer x nv
   int* first;

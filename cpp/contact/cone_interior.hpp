@@ -7,7 +7,7 @@
 namespace sarrus {
 
 namespace cones {
-/// Complementarity gap at which Newton's method continues.
+/// Complementarity gap below which Newton's method takes over.
 constexpr double near = 1e-6;
 /// Lower limit of the friction coefficient mu in the interior-point method, which divides by mu.
 constexpr double thinnest = 1e-8;
@@ -47,7 +47,7 @@ struct ScaledCone {
       }
     times(W, s, lambda);
   }
-  /// Return the largest fraction of the step d for which a remains in the cone.
+  /// Return the largest fraction s of the step d for which a + s d remains in the cone.
   static double reach(const double* a, const double* d) {
     const double A = d[0] * d[0] - d[1] * d[1] - d[2] * d[2], B = 2.0 * (a[0] * d[0] - a[1] * d[1] - a[2] * d[2]), C = det(a);
     double most = d[0] < 0.0 ? -a[0] / d[0] : 1e9;
@@ -82,7 +82,7 @@ class ConeInterior::InteriorPoint {
       : c_(c), n_(c.n_), cones_(c.contacts_ + c.moments_), m_(3 * cones_), ends_(c.intervals() + (c.floor_ ? c.contacts_ : 0)) {
     end_ = c.arena_.take<int>(ends_), low_ = c.take(ends_), high_ = c.take(ends_);
     for (int j = 0; j < ends_; ++j) {
-      const int i = j - c.intervals();  // rows p_n - c of floors follow those of intervals
+      const int i = j - c.intervals();  // the bounds p_n >= c of floors follow those of intervals
       end_[j] = i < 0 ? c.ends_at_ + j : 3 * i;
       low_[j] = i < 0 ? c.low_[j] : c.floor_[i] > 0.0 ? c.floor_[i] : -cones::unbounded;
       high_[j] = i < 0 ? c.high_[j] : cones::unbounded;
@@ -282,7 +282,7 @@ inline void ConeInterior::interior(double* answer, bool slowly) {
     if (!limit_.spend(n_) || !point.set_up()) break;
     const double gap = point.gap(), worst = point.worst();
     double share = 0.0;
-    if (slowly) {  // converge to the present target on the central path before choosing the next one
+    if (slowly) {  // converge to the present target on the central path before the next target is chosen
       while (point.off_path(target) < 0.5 && worst < std::min(0.3 * std::sqrt(target), 1e3 * target)) target *= 0.3;
       share = point.step(target);
     } else {

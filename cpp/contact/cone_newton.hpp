@@ -1,5 +1,5 @@
-// First stage: Newton's method on the function of Alart and Curnier (1991), for a slightly regularised problem. Also: the impulses of least norm that
-// produce given velocities.
+// First stage: Newton's method on the function of Alart and Curnier (1991), for a slightly regularised problem. This file also computes the impulses
+// of least norm that produce given velocities.
 #pragma once
 
 #include "cone_problem.hpp"
@@ -7,8 +7,8 @@
 namespace sarrus {
 
 namespace cones {
-/// Regularisation of the proximal method, relative to rows with unit G. It is so small that a step is nearly Newton's step, and so large that two
-/// corners of an edge, of which one sticks and one slips, have a unique solution.
+/// Regularisation of the proximal method, relative to rows with unit G. It is small enough for steps that are nearly Newton's, and large enough for a
+/// unique solution if one corner of an edge sticks and the other one slips.
 constexpr double proximity = 1e-5;
 /// Regularisation of the problem whose solution is the force of least norm. The change that it causes is negligible relative to a body's weight.
 constexpr double least = 1e-8;
@@ -22,8 +22,8 @@ class ConeNewton : public ScaledCones {
   }
 
  protected:
-  /// Evaluate the function F of Alart and Curnier at (p, u); returns its squared norm. Let y = p - u. F of an open contact (y_n <= 0) is p; of a
-  /// sticking contact (|y_t| < mu y_n) u; of a slipping contact (u_n, p_t - mu y_n y_t / |y_t|); of an interval p - clip(p - u).
+  /// Evaluate the function F of Alart and Curnier at (p, u) and return its squared norm. Let y = p - u. For an open contact (y_n <= 0) F = p; for a
+  /// sticking contact (|y_t| < mu y_n) F = u; for a slipping contact F = (u_n, p_t - mu y_n y_t / |y_t|); for an interval F = p - clip(p - u).
   double function(const double* p, const double* u, double* F) const {
     for (int i = 0; i < contacts_; ++i) {
       const int k = 3 * i;
@@ -76,7 +76,7 @@ class ConeNewton : public ScaledCones {
     for (int i = 0; i < contacts_; ++i) visit(FrictionDisk{mu_[i], 3 * i, 3 * i + 1, 2, slipping(i)});
     for (const FrictionDisk* m = moment_; m < moment_ + moments_; ++m) visit(*m);
   }
-  /// Return true if friction is at its limit, or if the contact already slips: F in the rows of the disk then differs from u.
+  /// Return true if friction is at its limit, or if the contact already slips. In both cases F differs from u in the rows of the disk.
   bool slides(const FrictionDisk& disk, const double* p, const double* u) const {
     const int k = disk.first, n = disk.normal;
     const double y[2] = {p[k] - u[k], disk.rows == 1 ? 0.0 : p[k + 1] - u[k + 1]};
@@ -154,9 +154,9 @@ class ConeNewton : public ScaledCones {
     for (int r = 0; r < size; ++r) std::copy(tangential + r * count, tangential + (r + 1) * count, rows[r]);
   }
 
-  /// Run Newton's method on the problem with G + eps and w - eps p_ref, from p, which becomes the best iterate. After every `steps` steps p_ref
-  /// becomes the iterate, and eps a tenth. With steps = 1 this is Newton's method on the problem itself with a regularised matrix. Returns the
-  /// largest entry of the natural map.
+  /// Run Newton's method on the problem with G + eps and w - eps p_ref, from p, which becomes the best iterate. After every `steps` steps, p_ref is
+  /// set to the iterate, and eps is divided by ten. With steps = 1 this is Newton's method on the problem itself, with a regularised matrix. Returns
+  /// the largest entry of the natural map.
   double points(double* p, double eps, int references, int steps, bool searches) {
     const Arena::Scope scope(arena_);
     double *best = take(n_), *reference = take(n_), *step = take(n_), *trial = take(n_), *F = take(n_), at = cones::unbounded;
@@ -198,7 +198,7 @@ class ConeNewton : public ScaledCones {
   double find_least(const double* p, double* least) {
     std::copy(p, p + n_, least);
     bool converged = solve_softened(least, cones::least);
-    if (!converged) {  // from a strong regularisation to weaker ones
+    if (!converged) {  // begin with a strong regularisation, and weaken it step by step
       std::copy(p, p + n_, least);
       for (double soft = 1.0; soft > cones::least && (converged = solve_softened(least, soft)); soft *= 0.1) {
       }
@@ -212,8 +212,8 @@ class ConeNewton : public ScaledCones {
   /// Find the impulses of least norm with one factor. This succeeds for resting contacts, if the sets of sticking, open and limited rows do not
   /// change. Returns the largest entry of their natural map; if it fails, returns `unbounded`, and x is invalid.
   double find_least_at_rest(double* x) { return solve_softened(x, cones::least, 1) ? refine_least(x) : cones::unbounded; }
-  /// the factor causes the error eps p / (eigenvalue of G); a moving reference p_ref corrects it, and does not change components in the null space of
-  /// G
+  /// Remove the error eps p / (eigenvalue of G) that the regularisation causes, by a moving reference p_ref. Components in the null space of G do not
+  /// change.
   double refine_least(double* x) { return points(x, cones::least, 3, 4, false); }
   /// Take Newton steps to the unique solution of the regularised problem. Returns true if they converge with at most `factors` factorisations.
   bool solve_softened(double* x, double soft, int factors = 20) {

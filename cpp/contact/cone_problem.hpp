@@ -5,7 +5,8 @@
 //   moments (of a contact)     one row about its normal, or two about its tangents: |m| <= mu_m p_n, another cone with the same p_n
 //   floor                      K without the part below p_n = c: at p_n = c, u_n >= 0, and friction is at most mu c
 //
-// If u are accelerations of contacts that already slip along d: p_t = -mu p_n d, with u_n and p_n as before.
+// u may also be accelerations. Then a contact that already slips along d has the friction p_t = -mu p_n d; the conditions for u_n and p_n are the
+// same.
 //
 // With moments, K is the intersection of the contact's cones, and its dual is K* = {u_n >= sum of mu |u_t|}, the sum over all its frictions. De
 // Saxce's shift is that sum, including rotation. With this shift the solution satisfies p_n u_n = 0, and each friction is the most dissipative one in
@@ -15,8 +16,10 @@
 // normal velocity. At a solution the natural map r = p - proj(p - u - mu |u_t| n) vanishes. Its unit is m/s, because each row is weighted by its
 // inverse mass; so it has the same meaning for bodies of any mass. A solution is accepted if r is at most `reached` times the largest w. Rotations
 // are converted to m/s by their energy, relative to the energy of their contact or to the mean of all intervals, so that radians and metres are not
-// compared. There are three stages. Each is for problems that the previous stage does not solve. Before the stages, the solver tries the impulses of
-// least norm, which solve the problem if all contacts rest as in the previous step (cone_newton.hpp):
+// compared.
+//
+// The solver first tries the impulses of least norm, which solve the problem if all contacts rest as in the previous step (cone_newton.hpp). Then it
+// runs up to three stages, each for problems that the previous stage does not solve:
 //
 //   proximal   Newton on Alart and Curnier's function (1991) for G + eps, w - eps p_ref, whose friction is unique; p_ref follows p
 //   interior   primal-dual path with Nesterov and Todd's scaling; De Saxce's shift and its derivatives in every step. For feet at the limit of
@@ -41,8 +44,8 @@
 namespace sarrus {
 
 namespace cones {
-/// Largest natural map of a solution, relative to the largest w: a hundred thousand times eps, so that rounding for a G with many rows remains below
-/// it.
+/// Largest natural map of a solution, relative to the largest w. It is a hundred thousand times eps, so that the rounding errors of a G with many
+/// rows remain below it.
 constexpr double reached = 1e-10;
 }  // namespace cones
 
@@ -50,8 +53,8 @@ constexpr double reached = 1e-10;
 struct SolverLimit {
   bool (*stops)(void* self) = nullptr;
   void* self = nullptr;
-  /// Multiplications and additions that factorisations may still use. The initial value suffices for 150 factorisations of a thousand rows (ten
-  /// seconds). If there are more rows, many points are on few bodies.
+  /// Number of multiplications and additions that factorisations may still use. The initial value suffices for 150 factorisations of a thousand rows,
+  /// which take ten seconds.
   double operations = 5e10;
   double unchecked = 0.0;  // operations since the last call of stops()
   bool interrupted = false, exhausted = false;
@@ -132,7 +135,7 @@ class ScaledCones {
         floor_(nullptr),
         slips_(problem.slip) {
     G_ = take(n_ * n_), w_ = take(n_), scale_ = take(n_), weight_ = take(n_), low_ = take(intervals()), high_ = take(intervals());
-    double* fast = take(n_);  // speed along each row, without impulses or with those of least norm
+    double* fast = take(n_);  // speed along each row without impulses, or with the lower bounds of p_n if that is larger
     for (int i = 0; i < n_; ++i) {
       double u = problem.w[i];
       for (int k = 0; k < contacts_ && problem.floor; ++k) u += problem.G[i * n_ + 3 * k] * problem.floor[k];
@@ -269,10 +272,10 @@ class ScaledCones {
 
   Arena& arena_;
   SolverLimit& limit_;
-  int n_, contacts_, moments_, ends_at_, iterations_ = 0;  // ends_at_: first row of intervals
+  int n_, contacts_, moments_, ends_at_, iterations_ = 0;  // ends_at_: index of the first row of intervals
   const double *mu_, *slip_;
   double* floor_;
-  bool slips_;  // true: some contact already slips
+  bool slips_;  // true if some contact already slips
   FrictionDisk* moment_;
   double *G_, *w_, *scale_, *weight_, *low_, *high_, size_ = 0.0, tolerance_ = 0.0;
   double *u_, *K_;  // memory for all stages: velocities, and a matrix

@@ -1,5 +1,4 @@
-// Problems of rigid contact, and the kernels of one instruction set level
-// as plain functions, so that callers need not include the algorithms.
+// Problems of rigid contact, and the kernels of one instruction set level as plain functions, so that callers need not include the algorithms.
 #pragma once
 
 #include "point.hpp"
@@ -44,11 +43,12 @@ struct ConeSolution {
   // residual, the largest entry of the natural map [m/s]; if there are no contacts, in the unit of the intervals
   double natural_map;
   int iterations;  // number of factorisations in all stages
-  int stage;  // stage that found the solution: 0 no stage needed, 1 proximal, 2 interior, 3 sweeps, 4 proximal with strong regularisation
+  // stage that found the solution: 0 no stage needed, 1 proximal, 2 interior, 3 sweeps, 4 proximal with strong regularisation
+  int stage;
 };
 
-/// Contacts of one state. On the first body of each pair is a point, or the centre of a ball (count, 3), in the axes of its link. On the second body
-/// is a plane with the normal n (count, 3) in the world.
+/// Contacts of one state. The first body of each pair has a point or the centre of a ball (count, 3), in the axes of its link. The second body has a
+/// plane with the normal n (count, 3), in the world.
 struct StateContacts {
   int count;
   const ContactPair* pair;

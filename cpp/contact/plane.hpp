@@ -39,8 +39,8 @@ template <class T> void box_plane(const Transform<T>& X, const Vec3<double>& hal
 /// Number of the first feature among those points of a cylinder's rims that depend on its pose.
 constexpr int rim_of_cylinder = 8;
 
-/// Add the lowest point of the lower rim and two more, each a third of a revolution away, and the lowest point of the other rim. The rims of an
-/// upright cylinder have no lowest point; then add four points of the lower rim that are fixed in the cylinder.
+/// Add the lowest point of a cylinder's lower rim and the two points a third of a revolution from it, and the lowest point of the other rim. The rims
+/// of an upright cylinder have no lowest point; in this case add four points of the lower rim that are fixed in the cylinder.
 template <class T>
 void cylinder_plane(const Transform<T>& X, double radius, double half, const HalfSpace<T>& plane, Manifold<T>& m) {
   const Vec3<T> up = transpose_times(X.R, plane.n);
@@ -110,9 +110,9 @@ void ellipsoid_plane(const Transform<T>& X, const Vec3<double>& semi_axes, const
   plane.meet(X.R * lowest + X.p, 0.0, 0, m);
 }
 
-/// Add the lowest point; the point farthest from it; and on each side of the line through both, the point farthest from the line. Distances are
-/// measured in the plane, and the height is subtracted, so that points of a supporting face are preferred to points above it. Points within the
-/// convex hull are never lowest.
+/// Add up to four points of a point set: the lowest point; the point farthest from it; and on each side of the line through both, the point farthest
+/// from the line. Distances are measured in the plane, and the height is subtracted, so that points of a supporting face are preferred to points
+/// above it. Points inside the convex hull are never chosen, because they are never lowest.
 template <class T>
 void points_plane(const Transform<T>& X, const std::vector<Vec3<double>>& points, double reach, const HalfSpace<T>& plane,
                   const T& within, Manifold<T>& m) {

@@ -10,18 +10,18 @@ namespace sarrus {
 
 template <class T> struct ContactPoint {
   Vec3<T> position;  // midway between both surfaces
-  Vec3<T> normal;  // normal: unit vector that points from the second body to the first
+  Vec3<T> normal;  // unit vector that points from the second body to the first
   T distance;  // distance of the surfaces along the normal; negative: penetration
 };
 
-/// Properties that are constant while two bodies touch. Link 0 is the ground.
+/// A pair of links in contact, with its coefficients. Link 0 is the ground.
 struct ContactPair {
   int first, second;  // links of the tree; always different
   double friction;  // Coulomb friction coefficient of the pair; not negative
   double restitution = 0.0;  // 0 to 1
   // coefficients of friction against spinning about the normal and against rolling [m]; not negative
   double torsional = 0.0, rolling = 0.0;
-  bool poisson = false;  // true: Poisson's law of restitution; false: Newton's
+  bool poisson = false;  // true: Poisson's law of restitution; false: Newton's law
 };
 
 /// A contact point of a pair. The same feature of the same two shapes has the same id in every step, independent of the order of points. Warm starts

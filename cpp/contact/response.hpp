@@ -5,8 +5,9 @@
 // where (u-dot, p) of contacts at rest along their normals satisfy the conditions of cone_problem.hpp. Friction of slipping contacts opposes their
 // velocity; separating contacts have no forces. Friction against spinning and rolling adds one cone each, with the same p_n, for rates of rotation.
 // An impact has the same equations for impulses and velocities, with Newton's restitution (u_n after >= -e u_n before) or Poisson's
-// (poisson.hpp), limited by energy (restitution.hpp). A point or a ball of the first body touches a plane of the second. Rates are relative to the
-// plane's frame, because the centre of a ball keeps its distance from the plane, but its contact point does not.
+// (poisson.hpp), which is reduced if it would add energy (restitution.hpp). A point or a ball of the first body touches a plane of the second.
+// Relative velocities are differentiated in the plane's frame, for the centre of a ball, because its distance from the plane is constant, unlike that
+// of the material point in contact.
 //
 //   cost    the equation of constrained dynamics, its factor, two solves and half a solve per row
 #pragma once
@@ -164,7 +165,7 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
     add_point_rows(tree, k, pair.first, p, E, 1.0, J), add_point_rows(tree, k, pair.second, p, E, -1.0, J);
     const double u[3] = {scalar_product(J, v, nv), scalar_product(J + nv, v, nv), scalar_product(J + 2 * nv, v, nv)};
     answer.speed = std::max(answer.speed, -u[0] > rest ? -u[0] : 0.0);
-    if (!impact && u[0] > rest) continue;  // it separates
+    if (!impact && u[0] > rest) continue;  // the contact separates
     slip[0] = slip[1] = 0.0;
     const Vec3<double> bias = impact ? zero3<double>() : contact_bias(k, pair, p, E, contacts.radius[i]);
     for (int r = 0; r < 3; ++r) w[r] = scalar_product(J + r * nv, free.x, nv) + (impact ? u[r] : bias(r));

@@ -1,7 +1,7 @@
-// Restitution, limited by energy. By Newton's law an impact adds e u_n to w_n, so that contacts leave with u_n' = -e u_n; by Poisson's law it expands
-// (poisson.hpp). With friction, or with several contacts, the impulses of either law may do positive work (Kane and Levinson 1985; Glocker 2013). An
-// island in which they would has the largest common fraction of all its e at which the work p . (u + u_before) / 2 is not positive. Without
-// restitution it never is.
+// Restitution that adds no energy. By Newton's law an impact adds e u_n to w_n, so that contacts leave with u_n' = -e u_n; by Poisson's law it has a
+// phase of expansion (poisson.hpp). With friction, or with several contacts, the impulses of either law may do positive work (Kane and Levinson 1985;
+// Glocker 2013). If they would do so in an island, all coefficients e of this island are multiplied by the largest common fraction at which the work
+// p . (u + u_before) / 2 is not positive. Such a fraction exists, because the work is never positive without restitution.
 #pragma once
 
 #include "poisson.hpp"
@@ -36,7 +36,7 @@ class RestitutionLimit {
         part_(arena.take<int>(problem.rows)),
         parts_(number_parts(problem, arena, part_)) {}
 
-  /// Reduce Newton's restitution in `w`, which is the problem's, and in the rebounds.
+  /// Reduce Newton's restitution in `w`, the array of the problem, and in `rebound`.
   void newton(double* w) {
     const auto work = [&](int part) { return work_of(part, w, p_, rows_.before); };
     reduce(rows_.rebound, work, [&](int part, double fraction, const double* full) {
@@ -45,7 +45,8 @@ class RestitutionLimit {
       solution_ = solve_parts(problem_, arena_, p_, least_, limit_);
     });
   }
-  /// Expand with Poisson's restitution e (contacts), which is reduced. `q`: the impulses of expansion. Returns the problem of expansion.
+  /// Compute the expansion with Poisson's restitution e (contacts), which is reduced if necessary. `q` receives the impulses of expansion. Returns
+  /// the problem of expansion.
   ConeProblem poisson(double* e, double* q) {
     const int n = problem_.rows;
     double *p = copy(p_), *least = copy(least_), *u = arena_.take<double>(n);
@@ -85,7 +86,7 @@ class RestitutionLimit {
     return (rows_.shift ? rows_.shift[i] : 0.0) + (normal ? rows_.rebound[i / 3] : 0.0);
   }
 
-  /// Work of impulses p on an island, for the velocities G p + w without shifts.
+  /// Return the work of the impulses p on an island, for the velocities G p + w without shifts.
   Work work_of(int part, const double* w, const double* p, const double* before) const {
     const int n = problem_.rows, contacts = problem_.contacts;
     Work work = {0.0, 0.0};
@@ -107,13 +108,13 @@ class RestitutionLimit {
     for (int part = 0; part < parts_ && solution_.reached; ++part) {
       bool has_restitution = false;
       for (int i = 0; i < contacts; ++i) has_restitution |= part_[i] == part && restitution[i] != 0.0;
-      if (!has_restitution) continue;  // most islands of a step: bodies at rest, for which the work need not be computed
+      if (!has_restitution) continue;  // this saves time, because most islands of a step are bodies at rest
       const Work all = work(part);
       const double most = all.sum;
       if (!all.gains()) continue;
       double low = 0.0, high = 1.0, allowed = 0.0, at_low = 0.0, at_high = most, left = HUGE_VAL, size = 0.0;
       ConeSolution best = solution_;
-      int last = 0;  // the end that the last trial moved, -1 or 1
+      int last = 0;  // end of the bracket that the last trial replaced: -1 or 1
       for (int k = 0; k < cones::restitution_trials && left > cones::gain * size; ++k) {
         const double at = std::clamp(at_low / (at_low - at_high), 1e-3, 1.0 - 1e-3),
                      fraction = k == 0 ? 0.0 : low + (high - low) * at;
@@ -121,7 +122,7 @@ class RestitutionLimit {
         if (k == 0 && !solution_.reached) return;
         const Work now = solution_.reached ? work(part) : Work{most, size};
         size = now.size;
-        if (k == 0) allowed = std::max(0.0, now.sum), at_high = most - allowed;  // to separate bodies that penetrate takes energy
+        if (k == 0) allowed = std::max(0.0, now.sum), at_high = most - allowed;  // separating bodies that penetrate adds energy
         if (at_high <= 0.0) {
           low = 1.0, solve(part, low, full), best = solution_;
           std::copy(p_, p_ + n, p), std::copy(least_, least_ + n, least);

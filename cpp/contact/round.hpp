@@ -5,9 +5,9 @@
 
 namespace sarrus {
 
-/// Sines of the largest angles at which lines and faces are treated as parallel. may_rock, the wide one, adds a second contact point at the other end
-/// of a line: an additional point is harmless, and detects that end before it lands. as_parallel, the narrow one, replaces the direction of an edge
-/// by the normal of a face: this changes distances by half the squared angle.
+/// Sines of the largest angles at which lines and faces are treated as parallel. Below may_rock, a second contact point at the other end of a line is
+/// added; an additional point is harmless, and detects the contact of that end in time. Below as_parallel, the direction of an edge is replaced by
+/// the normal of a face, which changes distances by half the squared angle.
 constexpr double may_rock = 0.2, as_parallel = 0.01;
 /// Relative difference, compared with the sizes of the shapes, below which lengths are treated as equal, so that rounding does not choose between
 /// features.
@@ -39,7 +39,7 @@ template <class T> void nearest_of_two(const Segment<T>& a, const Segment<T>& b,
   t = b.nearest(a.at(s)), s = a.nearest(b.at(t));
 }
 
-/// Find the contact point of two spheres, about p and about c. Concentric spheres separate along an axis of the second shape.
+/// Find the contact point of two spheres with the centres p and c. Concentric spheres separate along an axis of the second shape.
 template <class T>
 void sphere_sphere(const Vec3<T>& p, double r, const Vec3<T>& c, double radius, const Vec3<T>& otherwise, int name,
                    Manifold<T>& m) {

@@ -96,9 +96,9 @@ class Scene {
     return a == ShapeKind::sphere || a == ShapeKind::ellipsoid ? 1 : a == ShapeKind::capsule ? 2 : many ? 4 + 2 * most_kept : 4;
   }
 
-  /// Find all contact points of pairs that are closer than the search distances of both shapes, pair by pair, for these poses of the links. Of the
-  /// points of a body, its pose selects at most four. The `pressed` points of the last step, ordered by pairs, are always among them, so that the
-  /// points of a resting body do not change. An id consists of a pair and one of 2^14 features.
+  /// Find all contact points of pairs whose distance is below the search distances of both shapes, pair by pair, for these poses of the links. At
+  /// most four points are found for a pair; which ones depends on the poses. The `pressed` points of the last step, ordered by pairs, are always
+  /// added, so that the points of a resting body do not change. An id consists of a pair and one of 2^14 features.
   template <class T>
   Touching<T> touching(const Transform<T>* links, const T* ahead, Arena& arena, const PressedPoint* pressed = nullptr,
                        int pressed_count = 0) const {
@@ -149,7 +149,7 @@ class Scene {
   }
 
  private:
-  /// Add the point of a shape on a plane that is nearest to a pressed point of the last step, unless it is a contact point already.
+  /// Add the point of a shape on a plane that is nearest to a pressed point of the last step, unless it is already a contact point.
   void keep(const PressedPoint& pressed, const Transform<double>* at, double within, Touching<double>& touching_points) const {
     const auto [body, plane] = on_a_plane(pressed.pair);
     Vec3<double> corner;

@@ -1,8 +1,8 @@
 // Collision shapes, each about the origin of its own frame, and the contact points of two shapes, at most four.
 //
-// The caller decides which of two shapes is the first. The functions of pairs are written for one order, and `touch` (pairs.hpp) exchanges the
-// result. No tolerance is an absolute length, so the results are the same for shapes of micrometres and of kilometres. The number of points depends
-// on the state, therefore these functions branch on values, and T is a scalar, not a packet.
+// The functions of pairs are written for one order of the two shapes; for the other order, `touch` (pairs.hpp) exchanges the shapes and reverses the
+// result. No tolerance is an absolute length, so the results are the same for shapes of micrometres and of kilometres. T is a scalar, not a packet,
+// because these functions branch on values: the number of points depends on the state.
 #pragma once
 
 #include <algorithm>

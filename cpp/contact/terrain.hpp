@@ -5,7 +5,7 @@
 
 namespace sarrus {
 
-/// Height z of a terrain at a point, its slopes along x and y, and its second derivatives xx, xy, yy.
+/// Height z of a terrain at a point, with its slopes along x and y, and its second derivatives xx, xy, yy.
 template <class T> struct Height {
   T z, x, y, xx, xy, yy;
 };

@@ -3,8 +3,8 @@
 //
 //   u = u_0 + D^-1 V y,    |D (u - u_0)| = |y|
 //
-// so that the least efforts within limits are the solution of a quadratic programme for the least y. If no efforts are within the limits, another
-// programme returns the least t by which all limits would have to be wider.
+// so that the least efforts within limits are the solution of a quadratic programme for the least y. If no efforts are within the limits, a second
+// programme computes the least amount t by which all limits would have to be widened.
 #pragma once
 
 #include "../loops/efforts.hpp"
@@ -14,10 +14,10 @@
 namespace sarrus {
 
 struct EffortBounds {
-  static constexpr double unlimited = 1e30;  // a limit with this value is treated as no limit
+  static constexpr double unlimited = 1e30;  // bound that means no limit
   static constexpr double rounding = 1e-10;  // violation of limits that is tolerated, relative to the largest effort or limit
 
-  const double *lower, *upper;  // actuators
+  const double *lower, *upper;  // (actuators) each
 
   void clip(int nu, double* u) const {
     for (int i = 0; i < nu; ++i) u[i] = std::min(std::max(u[i], lower[i]), upper[i]);
@@ -31,8 +31,8 @@ struct EffortBounds {
   }
 };
 
-/// Move u between the bounds by the shortest motion along k directions, the columns of `moves` (nu x k, row-major). Returns 0, or the amount by which
-/// the bounds are too narrow. Because the tolerance of the programme is absolute, u is scaled by the largest effort, and directions by their longest
+/// Change u, along the k columns of `moves` (nu x k, row-major), by the shortest step that brings it between the bounds. Returns 0, or the amount by
+/// which the bounds are too narrow. Because the tolerance of the programme is absolute, u is scaled by the largest effort, and `moves` by its longest
 /// row.
 inline double move_between(QuadraticProgramme solve, Arena& arena, int nu, int k, const double* moves, const double* unit,
                            const EffortBounds& bounds, double* u) {
@@ -85,7 +85,7 @@ inline double move_between(QuadraticProgramme solve, Arena& arena, int nu, int k
         for (int j = 0; j < k; ++j) C[j * active + r] = scaled[i * k + j];
         ++r;
       }
-    PivotedQr(active, k, C, arena, 1e-12).solve(end, y);  // to full precision
+    PivotedQr(active, k, C, arena, 1e-12).solve(end, y);  // compute y again from the active bounds, to full precision
     move(1.0);
     return 0.0;
   }
@@ -99,7 +99,7 @@ inline double move_between(QuadraticProgramme solve, Arena& arena, int nu, int k
       lower[i + side * nu] = side ? -EffortBounds::unlimited : low(i),
                        upper[i + side * nu] = side ? high(i) : EffortBounds::unlimited;
     }
-  if (solve(n, rows, H, zero, C, lower, upper, y, force) <= 0) return lacking;  // an upper bound of the lack
+  if (solve(n, rows, H, zero, C, lower, upper, y, force) <= 0) return lacking;  // upper bound of the amount
   move(1.0 / little);
   return y[k] <= slack ? 0.0 : y[k] * size / widest;
 }

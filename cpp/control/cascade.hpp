@@ -5,9 +5,9 @@
 // remainder (in two passes if much cancels). The normalised remainder is a new direction; there is none if the row depends on the rows before it.
 // With A N = L in the new directions N, the level minimises |L c - (b - A x)|, and x changes by the sum of c_j q_j. No later level can change A x.
 //
-// Every row has a size: the norm, including its weight, that it has far from singular positions. Rows divided by their sizes are K = U S V^T. If a
-// singular value is below `singular`, a level that may have errors is damped along its vector (Nakamura and Hanafusa 1986). The damping mu grows from
-// 0 to `singular` as the singular value decreases to 0. With the weights W = diag(size) of the rows, the level is
+// Every row has a size: its norm, including its weight, far from singular positions. Let K = U S V^T be the rows divided by their sizes. If a
+// singular value of K is below `singular`, a level that may have errors is damped along the corresponding vector (Nakamura and Hanafusa 1986). The
+// damping mu grows from 0 to `singular` as the singular value decreases to 0. With the weights W = diag(size) of the rows, the level is
 //
 //   min |W (K c - r)|^2 + |W F c|^2      F = U diag(mu) V^T
 //
@@ -24,15 +24,15 @@
 
 namespace sarrus {
 
-/// Return true if x exceeds a limit in some lane. A recording evaluates this condition at its sample states; at other states it assumes that x
-/// remains below `unnoticed` times the limit (recording/operations.cpp).
+/// Return true if x exceeds a limit in some lane. When code is recorded, the condition is evaluated at the sample states only, and the generated code
+/// assumes that x remains below `unnoticed` times the limit at other states (recording/operations.cpp).
 template <class T> SARRUS_INLINE bool exceeds(const T& x, const T& limit, [[maybe_unused]] double unnoticed = 1.0) {
   return any(x > limit);
 }
 
-/// Gram-Schmidt: subtract from `rest` (n) its components along orthonormal directions (count x n), in two passes if much cancels. The components
-/// along direction `first` and later ones are added to `along`. `size` is the squared norm of `rest` before the call; the returned value is that
-/// after it.
+/// Subtract from `rest` (n) its components along orthonormal directions (count x n) by Gram-Schmidt, in two passes if much cancels. The components
+/// along the directions from `first` on are added to `along`. `size` is the squared norm of `rest` before the call. Returns the squared norm after
+/// it.
 template <class T>
 SARRUS_INLINE T orthogonalise(const T* directions, int first, int count, int n, const T& size, T* rest, T* along) {
   constexpr int together = 4;  // independent products, for instruction-level parallelism
@@ -51,7 +51,7 @@ SARRUS_INLINE T orthogonalise(const T* directions, int first, int count, int n, 
         if (j + l >= first) along[j + l - first] += part[l];
     }
     left = scalar_product(rest, rest, n);
-    if (!exceeds(T(size * T(0.01)), left, 100.0)) break;  // without much cancellation no digits are lost
+    if (!exceeds(T(size * T(0.01)), left, 100.0)) break;  // a second pass is unnecessary if little has cancelled
   }
   return left;
 }
@@ -85,9 +85,9 @@ template <class T> SARRUS_INLINE void orthonormal_columns(T* column, int k, int 
   }
 }
 
-/// Compute singular vectors by rotations of pairs of columns (Hestenes 1958). `column` (k x m, column-major) becomes U S; V (m x m), column-major.
+/// Compute singular vectors by rotations of pairs of columns (Hestenes 1958). `column` (k x m, column-major) becomes U S; V is m x m, column-major.
 template <class T> SARRUS_NOINLINE void singular_columns(T* column, int k, int m, T* V) {
-  constexpr int sweeps = 12;  // once the error is small, each sweep squares it
+  constexpr int sweeps = 12;  // sufficient, because each sweep squares the error once it is small
   for (int i = 0; i < m * m; ++i) V[i] = T(i % (m + 1) == 0 ? 1.0 : 0.0);
   for (int sweep = 0; sweep < sweeps; ++sweep) {
     bool turned = false;
@@ -116,9 +116,9 @@ template <class T> SARRUS_NOINLINE void singular_columns(T* column, int k, int m
 
 template <class T> struct Cascade {
   static constexpr double dependent =
-      1e-10;  // remainder of a row, relative to the row's size, below which it yields no direction, because it may be rounding
+      1e-10;  // remainder, relative to the row's size, below which a row adds no direction, because the remainder may be rounding
   static constexpr double dependent_in_single = 1e-4, rounding_in_single = 1e-6;
-  // below this value a remainder is rounding; between this value and the one above, the row has no effect, as if fully damped
+  // below this value a remainder is rounding; between this value and the previous constant, the row has no effect, as if it were fully damped
   static constexpr double rounding = 1e-12;
   static constexpr double singular = 1e-3;
 
@@ -138,8 +138,8 @@ template <class T> struct Cascade {
   /// Return true if no direction remains for later levels.
   bool full() const { return everywhere && directions == n; }
 
-  /// Add a level of k rows, which are already weighted, with their sizes. `yields`: true if the level may have errors and therefore may be damped.
-  /// `damped` (k x n, or null) receives W F as rows for x. Returns true if the level is damped.
+  /// Add a level of k weighted rows with their sizes. `yields`: true if the level may have errors and may therefore be damped. `damped` (k x n, or
+  /// null) receives W F, in the form of rows for x. Returns true if the level is damped.
   SARRUS_NOINLINE bool add(const T* A, const T* b, const T* sizes, int k, bool yields, T* damped = nullptr) {
     if (n == 0 || k == 0) return false;
     const Arena::Scope scope(arena);
@@ -194,8 +194,8 @@ template <class T> struct Cascade {
     return damps;
   }
 
-  /// Add directions until there are n. Each is the component of a coordinate axis that is perpendicular to all directions so far, for the axis with
-  /// the largest one. Only for a single state, because values determine branches.
+  /// Add directions until there are n. Each new direction is the component of a coordinate axis perpendicular to all previous directions; the axis
+  /// for which this component is largest is chosen. Only for a single state, because this code branches on values.
   void add_all_directions() {
     const Arena::Scope scope(arena);
     T *left = arena.template take<T>(n), *along = arena.template take<T>(n);  // squared norms of the free components
@@ -220,7 +220,8 @@ template <class T> struct Cascade {
     for (int i = 0; i < m; ++i) c[i] = (r[i] - scalar_product(L + i * k, c, i)) / L[i * k + i];
   }
 
-  /// Return true if K (the rows divided by their sizes) may have a singular value below `singular`. No singular value is below 1 / |K^-1|.
+  /// Return true if K (the rows divided by their sizes) may have a singular value below `singular`. The test uses 1 / |K^-1|, a lower bound of the
+  /// singular values.
   bool may_be_singular(const T* L, const T* sizes, int k, int m, bool triangular) {
     const Arena::Scope scope(arena);
     T* R = arena.template take<T>(m * m);  // upper triangular, column-major: the factor R of K^T, or of K = Q R
@@ -234,7 +235,7 @@ template <class T> struct Cascade {
       divided(L, sizes, k, m, columns);
       orthonormal_columns(columns, k, m, R);
     }
-    // compute the inverse column by column; columns of directions that are missing in a lane are zero there
+    // compute the inverse column by column; in a lane without some direction, the column of that direction is zero
     T norm = T(0.0), *y = arena.template take<T>(m), *inverse = arena.template take<T>(m);
     for (int i = 0; i < m; ++i) inverse[i] = inverse_or_none(R[i * m + i]);
     for (int j = 0; j < m; ++j) {
@@ -248,7 +249,7 @@ template <class T> struct Cascade {
     return exceeds(norm, T(1.0 / (singular * singular)));
   }
 
-  /// Write K, column-major.
+  /// Write K to `columns`, column-major.
   static void divided(const T* L, const T* sizes, int k, int m, T* columns) {
     for (int i = 0; i < k; ++i) {
       const T inverse = inverse_or_none(sizes[i]);

@@ -1,15 +1,14 @@
 // Contact of a body with fixed surroundings: the contact point does not accelerate, and its force is within a friction cone.
 //
-// A contact requires J a = -J' v - damping J v. Problem: if several points of one rigid body had to satisfy this, they could not, because the
-// rotating body has centripetal accelerations w x (w x r). Therefore the condition applies to one point c of the body, the mean of the contact
-// points,
+// A contact requires J a = -J' v - damping J v. Several points of one rotating rigid body cannot satisfy this condition, because of the centripetal
+// accelerations w x (w x r). Therefore the condition is applied to one point c of the body, the mean of its contact points,
 //
 //   a_c = -damping v_c      w' = -damping w      at each point p: J a = -J' v - damping J v + w x (w x (p - c))
 //
-// which is equivalent for a single contact, and for points at rest. For a sphere, p is its centre, and its lowest point is at rest: it rolls.
+// which is equivalent for a single contact, and for points at rest. For a sphere, p is its centre, and its lowest point is at rest, so that it rolls.
 //
-// A contact can be inactive, by a function of time or at a distance from its plane. An inactive contact has no condition and no force: its rows and
-// columns are zero, so that lanes may differ.
+// A function of time, or the distance from the plane, can make a contact inactive. An inactive contact has no condition and no force: its rows and
+// columns are zero, so that it may be active in some lanes only.
 #pragma once
 
 #include "tasks/task.hpp"
@@ -17,15 +16,15 @@
 namespace sarrus {
 
 struct TaskContact {
-  TaskFrame frame;  // its z axis is the normal of the contact, away from the surroundings
+  TaskFrame frame;  // its z axis is the contact normal, which points away from the surroundings
   std::optional<Mat3<double>> world_axes;  // if set, these axes replace those of the frame; they do not rotate with the link
-  // 1: normal force; 3: force at a point; 4: force at a point and moment about the normal; 6: force and moment on a rectangle about the frame's
-  // origin
+  // number of force components. 1: normal force; 3: force at a point; 4: force at a point and moment about the normal; 6: force and moment on a
+  // rectangle about the frame's origin
   int rows;
   double friction, torsion, half_x, half_y;  // torsion: largest moment about the normal per normal force [m]
   double damping;  // damping of a residual velocity [1/s]
   std::vector<int> together;  // contacts on the same rigid body, including itself; empty for a single contact
-  std::optional<Law> stands;  // the contact is active while this function is positive; none: always active
+  std::optional<Law> stands;  // the contact is active while this function is positive; without a value, it is always active
   // for a sphere: its plane is normal . x = offset, and the contact is active if the distance of the sphere from the plane is at most `within`
   double radius = 0.0, offset = 0.0, within = HUGE_VAL;
 
@@ -60,8 +59,8 @@ struct TaskContact {
     return select(above < T(offset + radius + within), on, T(0.0));
   }
 
-  /// Compute the directions J (rows x nv) of the contact's forces and moments, in world axes at its point, and the J a that the contact requires.
-  /// `all`: all contacts.
+  /// Compute J (rows x nv) of the contact's point, in world axes; its rows correspond to forces and moments. Also compute `right`, the value of J a
+  /// that the contact requires. `all`: all contacts.
   template <class T> void evaluate(const TaskState<T>& s, const std::vector<TaskContact>& all, T* J, T* right) const {
     const LinkMotion<T> m = frame_motion(s, frame);
     const Mat3<T> E = axes(m.X);
@@ -85,7 +84,7 @@ struct TaskContact {
     for (int k = 0; k < rows * s.tree.nv; ++k) J[k] *= on;
   }
 
-  /// Return the mean of the active contact points on its body.
+  /// Return the mean of the active contact points on this contact's body.
   template <class T> Vec3<T> middle(const TaskState<T>& s, const std::vector<TaskContact>& all) const {
     Vec3<T> sum = zero3<T>();
     T count = T(0.0);

@@ -1,8 +1,8 @@
 // Rows A xi = b of all levels, in scaled unknowns x = scale xi: contacts and hard tasks, then priorities, then least effort.
 //
-// Unknowns are scaled so that a unit of each gives the mechanism a unit of energy. Rows are scaled by their response to these units. Therefore the
-// detection of singular positions depends on the motion of the mechanism, not on its lightest joints. No scale is below that of the mechanism as one
-// rigid body (tasks/task.hpp), so that a motor or a row without effect is detected.
+// Unknowns are scaled such that a unit of each of them causes accelerations of unit norm in the metric of inertia. Rows are scaled by their response
+// to these units. Therefore the detection of singular positions depends on the motion of the mechanism, not on its lightest joints. Scales are
+// bounded from below by those of the mechanism as one rigid body (tasks/task.hpp), so that a motor or a row without effect is detected.
 #pragma once
 
 #include "limited.hpp"
@@ -13,7 +13,7 @@ namespace sarrus {
 
 template <class T> class TaskLevels {
  public:
-  T *A, *b, *size;  // A (rows x n), b (rows), sizes (rows): weighted, as input of the cascade
+  T *A, *b, *size;  // A (rows x n), b (rows) and sizes (rows), all weighted: the input of the cascade
   T* terms;  // squared norm of the terms whose difference is b, divided by the square of the row's size
   int* level;  // (levels + 3) first row of each level
   int row = 0, tasks_from = 0;  // number of rows; first row of tasks
@@ -44,7 +44,7 @@ template <class T> class TaskLevels {
     rest_length = weighed_square(u.a, respond.inertia, nv);
   }
 
-  /// Write the rows of all levels. Also solve the hard rows, because the sizes of the other rows depend on the directions that remain.
+  /// Write the rows of all levels. The hard rows are solved too, because the sizes of the other rows depend on the directions that remain.
   void write(const T* contact_right, const T* z) {
     level[0] = 0;
     for (int k = c.motors(), i = 0; k < n; k += c.contact[i++].rows)
@@ -65,7 +65,7 @@ template <class T> class TaskLevels {
     level[c.levels + 2] = row;
   }
 
-  /// Solve without limits: priorities, then least effort in the remaining directions.
+  /// Solve without limits: first the priorities, then least effort in the remaining directions.
   void solve() {
     for (int l = 1; l <= c.levels; ++l) add(l, true);
     if (!cascade.full()) add(c.levels + 1, false);
@@ -127,8 +127,8 @@ template <class T> class TaskLevels {
   }
 
   /// Relax contacts whose rows depend on one another or on loops: their required accelerations are replaced by the nearest feasible ones. This is
-  /// valid only if velocities explain the difference, as the centripetal accelerations of a constraint do. At rest, consistent contacts do not
-  /// contradict one another.
+  /// valid only if the differences may be centripetal accelerations, which are products of velocities. At rest there are none, so consistent contacts
+  /// do not contradict one another.
   void yield_contacts() {
     T missed = T(0.0), moves = T(0.0), size_of_terms = T(0.0), fastest = T(0.0);
     double damping = 0.0;
@@ -145,15 +145,15 @@ template <class T> class TaskLevels {
       size_of_terms += terms[r] + scalar_product(along, along, n) * weight * squared_length;
       b[r] = at;
     }
-    // upper bound of accelerations due to products of velocities: twice the product, because two bodies are involved
+    // factor of an upper bound of accelerations due to products of velocities; it includes the factor two of the two bodies of a row
     constexpr double rates = 4.0;
     const T explained =
         moves * square(T(rates) * sqrt(fastest) + T(damping)) + size_of_terms * T(square(tolerances::contradiction));
     contacts_contradict = select(missed > explained, T(1.0), T(0.0));
   }
 
-  /// Scale unknowns to units of energy. The members of a group, such as the three components of a force at a point, share one scale, so that the
-  /// result does not depend on the choice of axes.
+  /// Set the scales of the unknowns. The members of a group, such as the three components of a force at a point, share one scale, so that the result
+  /// does not depend on the choice of axes.
   void set_scales() {
     for (int k = 0; k < c.motors(); k += c.motor[k].same)
       set_scale(k, c.motor[k].same, rigid_body.joint_mobility(s, c.motor[k].iv, c.motor[k].angular));
@@ -172,7 +172,7 @@ template <class T> class TaskLevels {
     for (int k = first; k < first + count; ++k) u.scale[k] = scale;
   }
 
-  /// Compute `reach`; entries whose terms cancel are set to zero. Example: momentum about the centre of mass, which no motor changes.
+  /// Compute `reach`. Entries whose terms cancel are set to zero, such as those of the momentum about the centre of mass, which no motor changes.
   void set_reach(const T* rows, int count) {
     for (int r = 0; r < count; ++r) {
       mobility[r] = weighed_square(rows + r * nv, respond.mobility, nv);

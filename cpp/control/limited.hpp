@@ -1,9 +1,9 @@
 // The cascade with limits: each level is solved in the least-squares sense within the limits and without changing the levels before (Kanoun, Lamiraux
 // and Wieber 2011; Escande, Mansard and Wieber 2014). From a feasible point, a level reaches its optimum by active sets (Nocedal and Wright 2006,
 // algorithm 16.3). All iterates are within the limits, so the optimum is reached even in tiny feasible sets. If no feasible point is known, a
-// quadratic programme computes one. The next level must not change A x, and has the same limits.
+// quadratic programme computes one. The next level has the same limits, and must not change A x.
 //
-// Every row is compared with its size, and every limit with the norm of its terms, so that units have no effect.
+// Errors are relative to the size of a row, or to the norm of a limit's terms, so that the result does not depend on units.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct CascadeMark {
 
 /// Weighted rows of all levels, and the rows of the limits.
 struct LimitedRows {
-  int n, levels;  // number of unknowns; number of levels, of which the first are the hard rows and the last the least effort
+  int n, levels;  // number of unknowns; number of levels: the first one contains the hard rows, the last one the least effort
   const int* level;  // (levels + 1) first row of each level
   const double *A, *b, *size;  // rows x n; sizes as in cascade.hpp
   int limits;
@@ -32,8 +32,8 @@ struct LimitedRows {
   const double *lower, *upper;
   const double* terms;  // norm of the terms of each limit
   const bool* soft;  // true for limits of motion, which are relaxed before hard rows
-  const double* q = nullptr;  // directions of the cascade without limits,
-  const CascadeMark* mark = nullptr;  // state of the cascade after each level; null: unknown
+  const double* q = nullptr;  // directions of the cascade without limits
+  const CascadeMark* mark = nullptr;  // state of that cascade after each level; null: not known
   // (limits + 1) offset into `column`, which lists the nonzero columns of each limit; nothing is listed for dense rows
   const int* first = nullptr;
   const int* column = nullptr;
@@ -87,8 +87,8 @@ struct Ends {
   bool pins_motion = true;  // true: limits of motion with lower = upper are equations
 };
 
-/// Value of x along a limit, with the rounding errors of the bounds. side_of: 1 if x exceeds the upper bound by more than `margin` times rounding, -1
-/// for the lower bound, else 0.
+/// Value `at` of a limit's row at x, with the rounding errors of its bounds. side_of: 1 if the value exceeds the upper bound by more than `margin`
+/// times rounding; -1 if it is below the lower bound by that amount; else 0.
 struct Place {
   double at, low, high;  // low, high: rounding errors of the bounds
 
@@ -97,7 +97,7 @@ struct Place {
   }
 };
 inline Place place(const LimitedRows& p, const Ends& s, int i, const double* x) {
-  constexpr double noise = 1e-4;  // rounding error of x per norm of x, relative to `rounding`
+  constexpr double noise = 1e-4;  // relative rounding error of x, divided by `rounding`
   const double* row = p.C + i * p.n;
   double size = p.terms[i] + noise * p.length[i] * std::sqrt(scalar_product(x, x, p.n));
   for (int k = 0; k < p.n; ++k) size += std::abs(row[k] * x[k]);
@@ -123,7 +123,7 @@ inline bool within(const LimitedRows& p, const Ends& s, const double* x, bool al
   return true;
 }
 
-/// Relax motion limits that x violates: move their bound to x, and mark it in `active`.
+/// Relax motion limits that x violates: move the bound to the value at x, and mark the limit in `active`.
 inline void relax(const LimitedRows& p, const double* x, Ends& s, signed char* active) {
   for (int i = 0; i < p.limits; ++i) {
     const Place position = place(p, s, i, x);
@@ -135,8 +135,8 @@ inline void relax(const LimitedRows& p, const double* x, Ends& s, signed char* a
   }
 }
 
-/// Free space x = x_0 + N^T y, in which the levels before do not change, and the limits in it: low <= C y <= high, each divided by the norm of its
-/// row for x.
+/// Free space x = x_0 + N^T y, in which the results of previous levels do not change, and the limits in it: low <= C y <= high, each divided by the
+/// norm of its row for x.
 struct FreeSpace {
   int d;
   const double* N;  // d x n
@@ -209,7 +209,7 @@ inline bool nearest_feasible(QuadraticProgramme solve, Arena& arena, const Limit
   std::copy(goal, goal + d, y);
   w.count = 0;
   if (!(size > 0.0)) return true;
-  constexpr double none = 1e30;  // infinity in the programme
+  constexpr double none = 1e30;  // bound that the programme treats as infinite
   for (int i = 0; i < rows; ++i) {
     low[i] = low[i] > -none * std::min(size, 1.0) ? std::max(low[i] / size, -none) : -none;
     high[i] = high[i] < none * std::min(size, 1.0) ? std::min(high[i] / size, none) : none;
@@ -254,7 +254,7 @@ inline bool minimise(Arena& arena, const LimitedRows& p, const FreeSpace& f, con
     for (int j = 0; j < d; ++j) terms += B[i * d + j] * y[j] * B[i * d + j] * y[j];
   }
   Cascade<double> space(arena, d, m + d);
-  // mark limits that depend on active ones: along a step on the active limits, their values change by rounding only
+  // mark limits that depend on active ones, because their values change only by rounding in a step along the active limits
   bool* depends = arena.take<bool>(p.limits);
   std::fill(depends, depends + p.limits, false);
   const auto active = [&](int i) { return std::find(w.limit, w.limit + w.count, i) != w.limit + w.count; };
@@ -270,7 +270,7 @@ inline bool minimise(Arena& arena, const LimitedRows& p, const FreeSpace& f, con
     for (int j = 0; j < d; ++j) step[j] = space.x[j] - y[j];
     double gain = 0.0;
     for (int i = 0; i < m; ++i) gain += square(scalar_product(B + i * d, step, d));
-    if (gain <= converged * converged * terms) std::fill(step, step + d, 0.0);  // only rounding
+    if (gain <= converged * converged * terms) std::fill(step, step + d, 0.0);  // the step is only rounding
     // largest fraction of the step that remains within the limits
     const double length = std::sqrt(scalar_product(step, step, d));
     double fraction = 1.0;
@@ -333,7 +333,7 @@ inline bool make_feasible(QuadraticProgramme solve, Arena& arena, const LimitedR
     if (!nearest_feasible(solve, arena, p, f, toward, all, w, y)) continue;
     std::copy(toward, toward + f.d, space.x);
     space.directions = 0;
-    project_onto(f, w, space);  // more precisely than the programme did
+    project_onto(f, w, space);  // this satisfies the active limits more precisely than the programme
     for (const double* place : {static_cast<const double*>(space.x), static_cast<const double*>(y)}) {
       std::copy(x, x + p.n, moved), f.move(place, p.n, moved);
       if (!within(p, s, moved, all)) continue;
@@ -345,8 +345,8 @@ inline bool make_feasible(QuadraticProgramme solve, Arena& arena, const LimitedR
   return false;
 }
 
-/// Move x, which satisfies all other limits, as near as possible to the limits of motion: by least squares, in which each violation is in units of
-/// energy.
+/// Move x, which satisfies all other limits, as near as possible to the limits of motion, by least squares. The violations are those of limits of the
+/// scaled unknowns, so that limits of different units are comparable.
 inline bool approach_motion_limits(Arena& arena, const LimitedRows& p, const Ends& s, FreeSpace& f, WorkingSet& w, double* x) {
   constexpr int rounds = 5;  // after each round, limits that x has reached become active
   for (int round = 0; round < rounds; ++round) {
@@ -406,7 +406,7 @@ inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p,
     const int before = cascade.directions;
     if (before >= n) break;  // no direction remains
     std::copy(x, x + n, start), std::copy(x, x + n, cascade.x);
-    // the level without limits, damped if necessary
+    // add the level without limits to the cascade, damped if necessary
     same = same && !p.mark[l].damped;
     bool damped = false;
     if (same) {
@@ -482,8 +482,8 @@ inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p,
 
 }  // namespace limited
 
-/// Solve the cascade within the limits. Returns 1; or 0 if limits and hard rows contradict one another. In that event x approaches the limits of
-/// motion by least squares; if the contradiction remains, x also violates hard rows. A value below 0: no solution.
+/// Solve the cascade within the limits. Returns 1 on success; 0 if limits and hard rows contradict one another; a value below 0 if there is no
+/// solution. If they contradict one another, x approaches the limits of motion by least squares; if this is not sufficient, x violates hard rows too.
 inline int solve_limited(QuadraticProgramme solve, Arena& arena, const LimitedRows& p, double* x, double& damping,
                          LimitedReport& report) {
   const Arena::Scope scope(arena);

@@ -22,7 +22,7 @@ template <class T> struct LimitRows {
 template <class T>
 void effort_limit(const TaskState<T>& s, const TaskUnknowns<T>& u, const TaskMotor& motor, int k, LimitRows<T>& out) {
   const T rate = abs(motor.iv < u.nv ? s.v[motor.iv] : s.loop.v[motor.iv - u.nv]);
-  // the bound is rounded towards zero, so that the product with the velocity never exceeds the power; at rest the power sets no limit
+  // round the bound towards zero, so that its product with the velocity never exceeds the power; at rest, the power does not limit the effort
   T most = T(far_limit);
   if (motor.power < far_limit) {
     const auto counts = rate > T(motor.power * 1e-250);
@@ -33,9 +33,9 @@ void effort_limit(const TaskState<T>& s, const TaskUnknowns<T>& u, const TaskMot
   for (int i = 0; i < u.n; ++i) row[i] = T(i == k ? 1.0 : 0.0) * u.scale[i];
 }
 
-/// Add a limit of the acceleration. After one horizon t, the speed must not exceed its limit. It must also not exceed the speed u from which braking
-/// with b, begun one horizon later, stops within the remaining room: u t + u^2 / 2b = room. u decreases by b u / (u + b t) per second, with a slope
-/// of at most 1 / t.
+/// Add a limit of the acceleration that keeps a velocity and a coordinate within their limits. After one horizon t, the speed must not exceed its
+/// limit. It must also not exceed the speed u from which a deceleration b, begun one horizon later, stops the motion within the remaining distance: u
+/// t + u^2 / 2b = room. This u decreases by b u / (u + b t) per second, with a slope of at most 1 / t.
 template <class T>
 void motion_limit(const TaskState<T>& s, const TaskUnknowns<T>& u, const MotionLimit& limit, double horizon, LimitRows<T>& out) {
   const auto joint = limit.coordinate.motion(s);

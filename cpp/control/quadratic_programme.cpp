@@ -14,7 +14,7 @@ int solve_quadratic_programme(int n, int rows, const double* H, const double* f,
   sense.assign(rows, 0);
   DAQPProblem problem{};
   problem.n = n, problem.m = rows, problem.ms = 0;
-  // DAQP does not modify these arrays, except `sense`
+  // the casts are safe, because DAQP modifies none of its input arrays except `sense`
   problem.H = const_cast<double*>(H), problem.f = const_cast<double*>(f), problem.A = const_cast<double*>(C);
   problem.blower = const_cast<double*>(lower), problem.bupper = const_cast<double*>(upper), problem.sense = sense.data();
   DAQPSettings settings;

@@ -1,8 +1,4 @@
-// Responses to generalised forces:
-// accelerations and loop multipliers.
-// They are computed from the saddle
-// equation or, for a tree, from its mass
-// matrix.
+// Responses to generalised forces: accelerations and loop multipliers.
 #pragma once
 
 #include <optional>
@@ -16,12 +12,12 @@ namespace sarrus {
 
 /// Accelerations and multipliers due to forces, computed from the saddle equation or, for a tree, from its mass matrix.
 template <class T> struct TaskResponses {
-  /// A solution that one more correction would change by more than this relative value has too few digits: the position is singular.
+  /// Largest relative change of a solution by one more correction. Above it, the solution has too few digits, and the position is singular.
   static constexpr double singular_correction = 1e-7;
 
   const Tree& tree;
   Arena& arena;
-  T* b;  // -h, then gamma
+  T* b;  // right-hand side: -h, then gamma
   const T* L = nullptr;  // factor of the mass matrix of a tree; null if there are loops
   const T* mobility;  // 1/M_ii
   T* inertia;  // M_ii
@@ -66,8 +62,8 @@ template <class T> struct TaskResponses {
     if (checks || strained(force, lambda)) estimate_correction(right, solution);
   }
 
-  /// Compute responses to `count` generalised forces. If the loads of loops are far larger than the applied forces, the regularisation of the saddle
-  /// equation becomes noticeable, and corrections remove its effect. Accelerations of immobile joints, which are rounding, become zero.
+  /// Compute responses to `count` generalised forces. If the loads of loops are far larger than the applied forces, the effect of the regularisation
+  /// becomes noticeable, and is removed by corrections. Accelerations of immobile joints are rounding errors, and are set to zero.
   void answers(const T* forces, int count, T* a, T* lambda) {
     each(forces, count, a, lambda);
     if (L) return;
@@ -97,7 +93,7 @@ template <class T> struct TaskResponses {
     return select(terms < T(1e300), sqrt(error * inverse_or_none(terms)), T(0.0));
   }
 
-  /// Compute responses to `count` generalised forces: one after another, or several at once in lanes if the factor of a single state serves all.
+  /// Compute responses to `count` generalised forces: one after another or, for a single state, several at once in lanes.
   SARRUS_NOINLINE void each(const T* forces, int count, T* a, T* lambda) {
     int k = 0;
     if constexpr (std::is_same_v<T, double>) {
@@ -109,7 +105,7 @@ template <class T> struct TaskResponses {
   }
 
  private:
-  /// Return true when code for single precision is recorded, because the regularisation is noticeable at every state then.
+  /// Return true if code for single precision is recorded. There the effect of the regularisation is noticeable at every state.
   static bool coarse() { return any(tolerance<T>(0.0, 1.0) > T(0.0)); }
   /// Return true if the loads of loops are far larger than the applied forces, which happens near singular positions.
   bool strained(const T* force, const T* lambda) const {
@@ -134,7 +130,7 @@ template <class T> struct TaskResponses {
     correction = select(share > correction, share, correction);
   }
 
-  /// Return the entry x for right-hand side l: lane l of x, or x itself if it is no packet.
+  /// Return the entry of right-hand side l: lane l of x, or x itself if it is not a packet.
   template <class P> static T at(const P& x, int l) {
     if constexpr (std::is_same_v<P, T>)
       return x;

@@ -11,7 +11,7 @@
 
 namespace sarrus {
 
-/// True for scalars whose values may determine branches, which limits require; false for scalars that record operations.
+/// True for scalars whose values the code may branch on, as limits require; false for scalars that record operations.
 template <class T> constexpr bool has_lanes = std::is_same_v<T, double> || width_of<T> > 1;
 
 template <class T> struct TaskController {
@@ -19,7 +19,7 @@ template <class T> struct TaskController {
   Arena& arena;
   const TaskControl& c;
   const TaskReport<T>& report;
-  // true: check the precision of the result, and that the state is on the loops (simulations do not need this)
+  // true: check the precision of the result, and that the state is on the loops; simulations need neither check
   const bool checks;
 
   T* take(int count) const { return arena.template take<T>(count); }
@@ -56,7 +56,7 @@ template <class T> struct TaskController {
     return u;
   }
 
-  /// Replace the cascade's solution by one within the limits, in each lane whose solution exceeds limits.
+  /// Replace the cascade's solution x by a solution within the limits, in each lane in which x exceeds limits.
   SARRUS_NOINLINE void keep_limits(const TaskLevels<T>& levels, const LimitRows<T>& limit, T* x, T& damping, T& status) const {
     const int n = limit.n, limits = limit.row, rows = levels.row, motors = c.motors();
     const auto numbers = [&](int count) { return arena.template take<double>(count); };
@@ -158,7 +158,7 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
   }
   for (int k = 0; k < n; ++k) x[k] = xi[k] * u.scale[k];
   for (int k = 0; k < c.motors(); ++k) {
-    if (c.limited) {  // remove rounding at the bounds
+    if (c.limited) {  // clamp the efforts, because they may exceed the bounds by rounding
       x[k] = select(x[k] > limit.upper[k], limit.upper[k], x[k]);
       x[k] = select(x[k] < limit.lower[k], limit.lower[k], x[k]);
     }

@@ -5,7 +5,7 @@
 //
 //   a = a_0 + A x      lambda = lambda_0 + Lambda x      x = (u, f)
 //
-// Values that a sweep may vary are in a row of parameters.
+// Values that may differ between the runs of a sweep are stored in the row of parameters of a run.
 #pragma once
 
 #include "contacts.hpp"
@@ -41,8 +41,9 @@ constexpr double far_limit = 1e300;  // bound that means no limit; it is finite,
 struct TaskMotor {
   int iv;  // index of the velocity that the motor drives; those of loop joints follow those of the tree
   bool angular;  // true for a rotation
-  int same;  // number of consecutive motors, beginning with this one, that have the same joint and unit, and therefore share one scale
-  double weight;  // weight of its squared effort
+  // number of consecutive motors, beginning with this one, that have the same joint and unit, and therefore share one scale
+  int same;
+  double weight;  // weight of the squared effort
   double lower, upper, power;  // limits
 
   template <class F> void fields(F field) {
@@ -55,7 +56,7 @@ struct TaskMotor {
 struct MotionLimit {
   TaskCoordinate coordinate;
   double lower, upper, velocity, braking;
-  double middle;  // if revolutions are not counted, the angle nearest to this value is used
+  double middle;  // if revolutions are not counted, whole turns are added such that the angle is nearest to this value
 
   template <class F> void fields(F field) {
     field("coordinate", coordinate), field("lower", lower), field("upper", upper), field("velocity", velocity);
@@ -65,7 +66,7 @@ struct MotionLimit {
 
 struct TaskControl {
   std::vector<TaskMotor> motor;
-  std::vector<Task> task;  // by level
+  std::vector<Task> task;  // sorted by level
   std::vector<TaskContact> contact;
   std::vector<MotionLimit> motion;
   double horizon = 0.01;  // [s] time in which a velocity may reach its limit
@@ -105,9 +106,9 @@ template <class T> struct TaskReport {
   int* conflict = nullptr;  // 1: limits of motion were relaxed; 2: hard rows were relaxed; 3: contacts contradict one another
 };
 
-/// Data of a state in addition to q and v; null: none. loop_q: coordinates of loop joints, if the caller counts revolutions; otherwise an angle is
-/// the one nearest to its target. springs: generalised force (nv) of springs along these angles, because the tree does not contain these springs.
-/// pfaffian_values: rows from a function of the caller, with their c and gamma.
+/// Data of a state in addition to q and v; null: not available. loop_q: coordinates of loop joints from a caller that counts revolutions; if null,
+/// whole turns are added such that an angle is nearest to its target. springs: generalised force (nv) of springs along these angles, which are not
+/// part of the tree in this case. pfaffian_values: rows from a function of the caller, with their c and gamma.
 template <class T> struct Surroundings {
   const T *loop_q = nullptr, *springs = nullptr, *pfaffian_values = nullptr;
 };

@@ -3,9 +3,9 @@
 //
 //   reads   q (nq), v, tau (nv), wrenches     writes  a (nv)
 //   work    per body, in its own frame: articulated inertia and bias force of its subtree, and the results of its joint
-//   cost    O(bodies); accelerations under other forces in the same configuration cost a quarter of that. If a subtree has no inertia along a joint,
-//   the result is
-//           not finite, and the caller reports the error
+//   cost    O(bodies); accelerations under other forces in the same configuration cost a quarter of that
+//
+// If a subtree has no inertia along a joint, the result is not finite, and the caller reports the error.
 #pragma once
 
 #include "../spatial/symmetric.hpp"
@@ -14,7 +14,7 @@
 namespace sarrus {
 
 template <class T> struct AbaLink {
-  Transform<T> X;  // in the parent
+  Transform<T> X;  // pose in the parent
   Vec3<T> w;
   Motion<T> c;  // acceleration A of this body if A of its parent and the joint's acceleration a are zero
   ArticulatedInertia<T> I;
@@ -102,7 +102,7 @@ template <class T> SARRUS_NOINLINE AbaWork<T> aba(const Tree& tree, Arena& arena
   for (int i = tree.links - 1; i > 0; --i) {
     const Link& b = tree.link[i];
     AbaLink<T>& link = work[i];
-    if (b.end == i + 1) link.I = ArticulatedInertia<T>::rigid(numbers(b.inertia));  // a leaf
+    if (b.end == i + 1) link.I = ArticulatedInertia<T>::rigid(numbers(b.inertia));  // the link has no children
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
       constexpr int most = decltype(joint)::most;
       const int N = joint.nv;
@@ -120,7 +120,7 @@ template <class T> SARRUS_NOINLINE AbaWork<T> aba(const Tree& tree, Arena& arena
         size[k] = link.I.size_along(S.column[k]);
       }
       invert_symmetric(N, D, size, D_inverse);
-      if (b.parent == 0) return;  // the ground bears any load
+      if (b.parent == 0) return;  // loads on the ground are not needed
 
       // the joint transmits the inertia I - U D^-1 U^T and the force p + I c + U D^-1 u
       ArticulatedInertia<T> I = link.I;
@@ -134,7 +134,7 @@ template <class T> SARRUS_NOINLINE AbaWork<T> aba(const Tree& tree, Arena& arena
       if (!tree.has_armature) joint.clear_transmitted(I);
       p += I * link.c;
 
-      // the last child of a parent is visited first; the parent's inertia is not yet written then, so it is set instead of added to
+      // the last child of a parent is visited first; it sets the parent's inertia, and the other children add to it
       const Link& parent = tree.link[b.parent];
       ArticulatedInertia<T> inertia = transformed(link.X, I);
       if (b.end == parent.end)

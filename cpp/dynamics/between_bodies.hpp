@@ -1,4 +1,4 @@
-// Forces between two bodies other than joints of the tree.
+// Forces between two bodies, other than those of tree joints.
 //
 //   springs    linear, with dampers, between two points: the force k (l - l0) + c l-dot pulls along the line through the points
 //   joints     friction, springs and armature along loop joints, with the same force law as for joints of the tree (joint_force)
@@ -16,7 +16,7 @@ namespace sarrus {
 /// A spring in the world: its two end points, and the force on the first; the force on the second is opposite.
 template <class T> struct SpringForce {
   Vec3<T> end[2], pull;
-  T stretch, rate;  // of its length
+  T stretch, rate;  // difference of the length from the rest length, and its rate
 };
 
 template <class T> SpringForce<T> spring_force(const PointSpring& s, const NumbersOf<T>& numbers, const Kinematics<T>& k) {
@@ -29,7 +29,7 @@ template <class T> SpringForce<T> spring_force(const PointSpring& s, const Numbe
     u[i] = b.V.linear + cross(b.V.angular, arm);
   }
   const Vec3<T> d = f.end[1] - f.end[0];
-  const T length = sqrt(dot(d, d) + T(1e-300));  // of no length: no direction, no force
+  const T length = sqrt(dot(d, d) + T(1e-300));  // the constant avoids a division by zero; a spring of length zero has no force
   f.stretch = length - numbers(s.rest_length);
   f.rate = dot(d, Vec3<T>(u[1] - u[0])) / length;
   f.pull = d * ((numbers(s.stiffness) * f.stretch + numbers(s.damping) * f.rate) / length);
@@ -38,9 +38,9 @@ template <class T> SpringForce<T> spring_force(const PointSpring& s, const Numbe
 
 /// Motion of the child's frame relative to the parent's, in the child's axes: velocity V, and A, the time derivative of V in these axes.
 template <class T> struct LoopJointMotion {
-  Transform<T> X, child;  // in the parent's frame; in the world
+  Transform<T> X, child;  // pose of the child's frame, in the parent's frame and in the world
   Motion<T> V, A;
-  Motion<T> size;  // of the terms of V
+  Motion<T> size;  // magnitude of the terms of V
 };
 
 template <class T>
@@ -70,7 +70,8 @@ LoopJointMotion<T> loop_joint_motion(const LoopMotion& joint, const NumbersOf<T>
   return m;
 }
 
-/// Coordinates and velocities of the joint. Of all angles that differ by whole revolutions, the one nearest to the spring's rest angle is used.
+/// Compute coordinates and velocities of a loop joint. Among angles that differ by whole revolutions, the one nearest to the spring's rest angle is
+/// used.
 template <class T>
 void read_relaxed(const LoopMotion& joint, const NumbersOf<T>& numbers, const LoopJointMotion<T>& m, ReadJoint<T>& read) {
   T rest[7];
@@ -81,7 +82,7 @@ template <class T> Vec3<T> ball_spring(const LoopMotion& joint, const ReadJoint<
   return has_ball_spring(joint.joint) ? log(Quaternion<T>::load(read.q)) : zero3<T>();
 }
 
-/// Force of friction, springs and armature on the child, at the origin and in the axes of its frame. `dry`: include Coulomb friction.
+/// Compute the force of friction, springs and armature on the child, at the origin and in the axes of its frame. `dry`: include Coulomb friction.
 template <class T>
 Force<T> loop_joint_force(const LoopMotion& joint, const NumbersOf<T>& numbers, const LoopJointMotion<T>& m, bool dry) {
   ReadJoint<T> read;
@@ -95,7 +96,7 @@ Force<T> loop_joint_force(const LoopMotion& joint, const NumbersOf<T>& numbers, 
     const PassiveTerms& terms = joint.terms[i];
     T needed = smooth_joint_force(terms, numbers, read.q, read.v[i], ball(i < 3 ? i : 2)) +
                numbers(terms.armature) * (dot(m.A, psi) - dot(read.bias, psi));
-    if (dry) {  // the rounding of a difference is rest
+    if (dry) {  // velocities at the rounding level of the difference count as rest
       const T rest = size * tolerance<T>(1e-14, 5e-6);
       needed += numbers(terms.friction) * select(abs(read.v[i]) > rest, sign(read.v[i]), T(0.0));
     }
@@ -104,7 +105,7 @@ Force<T> loop_joint_force(const LoopMotion& joint, const NumbersOf<T>& numbers, 
   return f;
 }
 
-/// Each function calls put(link, body, wrench in world axes about the world point p, p) for both ends of a spring or a loop joint.
+/// Call put(link, body, wrench in world axes about the point p, p) for both ends of a spring or a loop joint.
 template <class T, class Put>
 SARRUS_INLINE void put_forces(const PointSpring& s, const NumbersOf<T>& numbers, const Kinematics<T>& k, Put put) {
   const SpringForce<T> f = spring_force(s, numbers, k);
@@ -149,7 +150,7 @@ SARRUS_INLINE void external_forces(const Tree& tree, Arena& arena, const Input& 
   if (tree.ties_links) forces_between_bodies(tree, arena, in.q, in.v, a, put);
 }
 
-/// Power dissipated by dampers of springs and of loop joints [W].
+/// Return the power [W] that the dampers of springs and of loop joints dissipate.
 template <class T> T damped_between_bodies(const Tree& tree, const Kinematics<T>& k) {
   const auto numbers = tree.numbers<T>();
   T power = T(0.0);
@@ -185,8 +186,8 @@ template <class T> T spring_energy(const Tree& tree, const Kinematics<T>& k) {
   return U;
 }
 
-/// Add J_m^T A J_m of the loop joints, with armatures A, to M (nv x nv). If v is not null, add J_m^T
-/// A J_m-dot instead; its product with v is the contribution of the loop joints to the bias forces.
+/// Add J_m^T A J_m of the loop joints, with armatures A, to M (nv x nv). If v is not null, add J_m^T A J_m-dot instead; its product with v is the
+/// contribution of the loop joints to the bias forces.
 template <class T> SARRUS_NOINLINE void add_loop_armature(const Tree& tree, Arena& arena, const T* q, const T* v, T* M) {
   const Kinematics<T> k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
   kinematics(tree, arena, q, v, static_cast<const T*>(nullptr), k);
@@ -229,7 +230,7 @@ template <class T> SARRUS_NOINLINE void add_loop_armature(const Tree& tree, Aren
   }
 }
 
-/// Kinetic energy 1/2 A v^2 of the armature of loop joints.
+/// Return the kinetic energy 1/2 A v^2 of the armature of loop joints.
 template <class T> T loop_armature_energy(const Tree& tree, const Kinematics<T>& k) {
   const auto numbers = tree.numbers<T>();
   T twice = T(0.0);

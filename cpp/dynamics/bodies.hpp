@@ -6,9 +6,9 @@
 
 namespace sarrus {
 
-/// Motion of a body's frame, in its own axes. The acceleration is that relative to free fall: it includes -g.
+/// Motion of a body's frame, in its own axes. The acceleration is relative to free fall: it includes -g.
 template <class T> struct BodyMotion {
-  Transform<T> X;  // in the world
+  Transform<T> X;  // pose in the world
   Vec3<T> w, dw, a;
 };
 template <class T> SARRUS_INLINE BodyMotion<T> body_motion(const Tree& tree, const Kinematics<T>& k, const Body& body) {
@@ -27,8 +27,8 @@ template <class T> struct BodyForces {
   Vec3<T>* joint;
 };
 
-/// Compute the transmitted wrenches from the leaves inward: inertial forces minus applied
-/// forces. `add_forces` adds further applied forces, as each_force_between() does.
+/// Compute the transmitted wrenches from the leaves inward: inertial forces minus applied forces. `add_forces` adds further applied forces; it is
+/// called like each_force_between().
 template <class T, class Others>
 BodyForces<T> transmitted_by_bodies(const Tree& tree, Arena& arena, const Kinematics<T>& k, int wrenches,
                                     const ExternalWrench<T>* wrench, const Others& add_forces) {
@@ -63,8 +63,7 @@ BodyForces<T> transmitted_by_bodies(const Tree& tree, Arena& arena, const Kinema
   return {f, joint};
 }
 
-/// The wrench that each joint applies to its successor, in the joint's
-/// frame on the successor: 6 numbers per body except the ground.
+/// Compute the wrench that each joint applies to its successor, in the joint's frame on the successor: 6 numbers per body except the ground.
 template <class T>
 void reactions(const Tree& tree, Arena& arena, const Kinematics<T>& k, int wrenches, const ExternalWrench<T>* wrench, T* out) {
   const Force<T>* f = transmitted_by_bodies(tree, arena, k, wrenches, wrench, [](const auto&) {}).f;
@@ -75,8 +74,9 @@ void reactions(const Tree& tree, Arena& arena, const Kinematics<T>& k, int wrenc
   }
 }
 
-/// Power of a body's inertial force along a virtual velocity W of the body's frame, as coefficients of the inertial parameters. The power is linear
-/// in these parameters, pi = (m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about the frame's origin (van der Merwe 4.21, 4.22):
+/// Compute the power of a body's inertial force along a virtual velocity W of the body's frame, in the form of coefficients of the inertial
+/// parameters. The power is linear in these parameters, pi = (m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about the frame's origin (van der Merwe 4.21,
+/// 4.22):
 ///
 ///   m    W_u . a        m c = h    W_u . (dw x h + w x (w x h)) + W_w . (h x a)        I    W_w . I dw + (W_w x w) . I w
 template <class T> SARRUS_INLINE void parameter_powers(const BodyMotion<T>& m, const Motion<T>& W, T* out) {
@@ -93,7 +93,7 @@ template <class T> SARRUS_INLINE void parameter_powers(const BodyMotion<T>& m, c
   }
 }
 
-/// Y (nv x 10 bodies) with tau = Y pi, bodies in the order of the user's description.
+/// Compute Y (nv x 10 bodies) with tau = Y pi; bodies are in the order of the user's description.
 template <class T> void regressor(const Tree& tree, const Kinematics<T>& k, T* out) {
   const int columns = 10 * (tree.bodies - 1);
   for (int i = 0; i < tree.nv * columns; ++i) out[i] = T(0.0);

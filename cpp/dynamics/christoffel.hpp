@@ -6,13 +6,13 @@
 //
 //   P_i = I S_i . (S_j x S_k)       P_j = I S_j . (S_k x S_i)       P_k = I S_k . (S_i x S_j)
 //
-// the sum of J^T (I J-dot + B J) over the bodies is, if i, j, k lie on one path to the ground (0 elsewhere),
+// The sum of J^T (I J-dot + B J) over the bodies is then, if i, j, k are on one path to the ground,
 //
-//   Gamma_ijk = 1/2 (-s P_i - P_j + P_k)      s = 1 if k moves the axis of j: it is nearer to the ground, or of the same joint; else -1
+//   Gamma_ijk = 1/2 (-s P_i - P_j + P_k)      s = 1 if velocity k moves the axis of j (k is nearer to the ground, or of the same joint); else -1
 //
-// because S_j-dot then contains the term v_k S_k x S_j. Therefore the three products of a triple (a, b, c), with c outermost, yield Gamma for the six
-// permutations of its indices. Gamma_ijk and Gamma_ikj differ only if j and k are velocities of one joint and not rates of coordinates; the
-// difference is P_i, from the Lie bracket of S_j and S_k.
+// and otherwise 0, because S_j-dot contains the term v_k S_k x S_j if k moves the axis of j. Therefore the three products of a triple (a, b, c), with
+// c outermost, yield Gamma for the six permutations of its indices. Gamma_ijk and Gamma_ikj differ only if j and k are velocities of one joint and
+// not rates of coordinates; the difference is P_i, from the Lie bracket of S_j and S_k.
 //
 //   reads   q (nq)     writes  Gamma, row-major      cost  O(bodies * depth^2), 33 multiplications per triple
 #pragma once
@@ -109,7 +109,7 @@ template <class T> SARRUS_NOINLINE void christoffel_symbols(const Tree& tree, Ar
   }
 }
 
-/// dM_ij per unit of velocity k: Gamma_ijk + Gamma_jik, because M-dot = C + C^T.
+/// Compute the derivative of M_ij along velocity k: Gamma_ijk + Gamma_jik, because M-dot = C + C^T.
 template <class T> void mass_matrix_derivative(const Tree& tree, Arena& arena, const T* q, T* out) {
   christoffel_symbols(tree, arena, q, out);
   const int n = tree.nv;

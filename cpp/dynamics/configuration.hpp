@@ -20,7 +20,7 @@ template <class T> void difference(const Tree& tree, const T* q0, const T* q1, T
   }
 }
 
-/// The rate of the coordinates.
+/// Compute the rate of the coordinates.
 template <class T> void coordinate_rate(const Tree& tree, const T* q, const T* v, T* q_dot) {
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
@@ -28,14 +28,14 @@ template <class T> void coordinate_rate(const Tree& tree, const T* q, const T* v
   }
 }
 
-/// Numbers and their rates.
+/// Return x with the rates x_dot as dual numbers.
 template <class T> Dual<T>* moving(Arena& arena, int n, const T* x, const T* x_dot) {
   Dual<T>* both = arena.take<Dual<T>>(n);
   for (int k = 0; k < n; ++k) both[k] = {x[k], x_dot[k]};
   return both;
 }
 
-/// Second time derivative of the coordinates for the acceleration a.
+/// Compute the second time derivative of the coordinates for the acceleration a.
 template <class T>
 void coordinate_acceleration(const Tree& tree, Arena& arena, const T* q, const T* v, const T* a, T* q_ddot) {
   coordinate_rate(tree, q, v, q_ddot);
@@ -44,9 +44,9 @@ void coordinate_acceleration(const Tree& tree, Arena& arena, const T* q, const T
   for (int k = 0; k < tree.nq; ++k) q_ddot[k] = rate[k].rate;
 }
 
-/// Rate of u with which integrate(q, u) moves with velocity v: v + [u, v]/2 + [u, [u, v]]/12 - ..., the inverse of the exponential's differential
-/// (Hairer, Lubich and Wanner IV.7; the sign of [u, v] differs there, because here the axes move with the body). The first omitted term is of sixth
-/// order in u.
+/// Compute the rate of u for which integrate(q, u) moves with velocity v: v + [u, v]/2 + [u, [u, v]]/12 - ..., the inverse of the exponential's
+/// differential (Hairer, Lubich and Wanner IV.7; there [u, v] has the opposite sign, because here the axes move with the body). The first omitted
+/// term is of sixth order in u.
 template <class T> void exponential_rate(const Tree& tree, const T* u, const T* v, T* u_dot) {
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
@@ -63,7 +63,8 @@ template <class T> void exponential_rate(const Tree& tree, const T* u, const T* 
   }
 }
 
-/// Lie bracket [u, v] = u v - v u of each joint. If a motion deviates by u from a motion with velocity v, the rate of u is u-dot = dv + [u, v].
+/// Compute the Lie bracket [u, v] = u v - v u of each joint. If a motion deviates by u from a motion with velocity v, the rate of u is u-dot = dv +
+/// [u, v].
 template <class T> void bracket(const Tree& tree, const T* u, const T* v, T* uv) {
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
@@ -85,7 +86,7 @@ template <class T> void normalize(const Tree& tree, const T* q, T* q1) {
   }
 }
 
-/// Motion spaces phi of all joints as columns (6 x nv), each in the joint's frame on its successor.
+/// Compute the motion spaces phi of all joints, as columns (6 x nv), each in the joint's frame on its successor.
 template <class T> void motion_space(const Tree& tree, Arena& arena, const T* q, T* out) {
   const JointCoordinates<T> coordinates(tree, arena, q);
   for (int i = 1; i < tree.links; ++i) {

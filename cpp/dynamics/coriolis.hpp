@@ -1,6 +1,6 @@
 // Coriolis matrix C(q, v): C v are the Coriolis and centrifugal forces, and M-dot - 2C is skew. For joints with q-dot = v it consists of Christoffel
 // symbols (Li and Wu, 4.3; Murray, Li and Sastry 4.23). Echeandia and Wensing (2021):
-//   B = 1/2 [(V x*) I - I (V x) + (I V) xbar*] of each body,  C = sum over bodies of J^T (I J-dot + B J)
+//   B = 1/2 [(V x*) I - I (V x) + (I V) xbar*] for each body,  C = sum over bodies of J^T (I J-dot + B J)
 //
 // All quantities refer to one point at rest, the present origin of the body next to the ground.
 #pragma once
@@ -20,7 +20,7 @@ template <class T> Mat6<T> blocks(const Mat3<T>& a, const Mat3<T>& b, const Mat3
 }
 
 template <class T> struct CoriolisLink {
-  Mat6<T> I, B;  // of the subtree
+  Mat6<T> I, B;  // sums over the subtree
 };
 
 template <class T> SARRUS_NOINLINE void coriolis_of_link(const Inertia<T>& inertia, const Motion<T>& V, CoriolisLink<T>& out) {

@@ -13,8 +13,8 @@
 namespace sarrus {
 
 template <class T> struct CompositeLink {
-  Transform<T> X_root;  // in the root body
-  Inertia<T> I;  // of the subtree
+  Transform<T> X_root;  // pose in the root body
+  Inertia<T> I;  // inertia of the subtree
 };
 
 /// Call put(r, c, m) with every entry m of M for which c is r, or a velocity on the path from r to the ground. X: poses of the bodies in their

@@ -15,7 +15,7 @@
 
 namespace sarrus {
 
-/// A dual number of one state, or of several states side by side.
+/// A dual number of one state, or of several states in lanes.
 template <class R, class T = double> using Varied = Dual<T, R>;
 
 /// Displacements (nv), one per lane; null: none.
@@ -65,7 +65,7 @@ RneaInput<Varied<R>> varied(const Tree& tree, Arena& arena, const RneaInput<doub
           wrench};
 }
 
-/// The rate of tau along these.
+/// Compute the rate of tau along these directions.
 inline void inverse_dynamics_jvp(const Tree& tree, Arena& arena, const RneaInput<double>& in, const Directions<double>& along,
                                  double* rate) {
   auto* tau = arena.take<Varied<double>>(tree.nv);
@@ -91,16 +91,16 @@ template <class R> void store_columns(const Tree& tree, int rows, const R* x, in
     for (int l = 0; l < count; ++l) out[i * tree.nv + first + l] = lane(x[i], l);
 }
 
-/// True if no forces act between bodies and no joint with several velocities is reversed. In a reversed joint the columns have another order, and
-/// other velocities of the joint move them.
+/// Return true if no forces act between bodies and no joint with several velocities is reversed. In a reversed joint, each column moves with other
+/// velocities of the joint than in the original joint.
 inline bool is_plain_tree(const Tree& tree) {
   bool plain = !tree.ties_links;
   for (int i = 1; i < tree.links; ++i) plain &= tree.link[i].nv == 1 || tree.link[i].joint != JointKind::reversed;
   return plain;
 }
 
-/// Derivatives of joint forces of a plain tree. Each force depends only on the motion of its own joint, so one direction can perturb one velocity of
-/// every joint at once.
+/// Compute the derivatives of the joint forces of a plain tree. Each force depends only on the motion of its own joint, so one direction can perturb
+/// one velocity of every joint at once.
 template <class T>
 void add_joint_force_derivatives(const Tree& tree, Arena& arena, const RneaInput<T>& in, T* by_q, T* by_v) {
   using D = Dual<T>;
@@ -126,7 +126,7 @@ void add_joint_force_derivatives(const Tree& tree, Arena& arena, const RneaInput
   }
 }
 
-/// Derivatives of inverse dynamics of a plain tree.
+/// Compute the derivatives of inverse dynamics of a plain tree.
 template <class R, class T>
 void plain_tree_derivatives(const Tree& tree, Arena& arena, const RneaInput<T>& in, const TreeMotion<T>& motion, T* by_q,
                             T* by_v) {

@@ -1,11 +1,10 @@
-// Dimensions of a mechanism besides inertias: places of joints, lengths of rods, radii, gear ratios, springs, gravity.
-// Their numbers are stored in this order:
+// Parameters of a mechanism other than inertias: placements of joints, lengths of rods, radii, gear ratios, springs, gravity. They are stored in this
+// order:
 //
-//   placements     12 for the joint of every body of the user's description, then 12 for every constraint: displacements [rotation; translation] of
-//   its frame on the
-//                  parent, then on the child, in the frame's own axes there
-//   joint terms    stiffness of every velocity of the tree, then of loop joints; rest, damping, friction, armature and pitch
-// likewise
+//   placements     12 for the joint of every body of the user's description, then 12 for every constraint: displacements [rotation;
+//                  translation] of its frame on the parent, then of its frame on the child, each in the frame's own axes
+//   joint terms    stiffness of every velocity of the tree, then of loop joints; then, in the same way, rest, damping, friction,
+//                  armature and pitch
 //   springs        stiffness, rest length and damping of each
 //   constraints    the parameters of each constraint's type, in its order; for a coupler its coefficients, then its offset
 //   gravity        3
@@ -15,10 +14,10 @@
 
 namespace sarrus {
 
-/// Number of parameters of a constraint's type. A loop joint has none: its dimensions are placements and joint terms.
+/// Return the number of parameters of a constraint's type. A loop joint has none: its dimensions are placements and joint terms.
 inline int own_numbers(const Constraint& c) {
   int count = 0;
-  visit_constraint(const_cast<AnyConstraint&>(c.kind), [&](auto& kind) {  // read only
+  visit_constraint(const_cast<AnyConstraint&>(c.kind), [&](auto& kind) {  // fields() only reads here
     kind.fields([&](const char*, auto& x) {
       using X = std::decay_t<decltype(x)>;
       if constexpr (std::is_same_v<X, double>) ++count;
@@ -45,10 +44,10 @@ template <class T> class Dimensions {
     for (int k = 0; k < size(tree_); ++k) out_[k] = -out_[k];
   }
 
-  /// Index of the six placement numbers of a joint or constraint: of its frame on the parent (0) or on the child (1).
+  /// Return the six placement numbers of a joint or constraint: those of its frame on the parent (0) or on the child (1).
   T* joint_placement(const Body& body, int side) const { return out_ + 12 * body.described + 6 * side; }
   T* constraint_placement(int i, int side) const { return out_ + 12 * (tree_.bodies - 1 + i) + 6 * side; }
-  /// Index of a joint term (stiffness, rest, ...) of a velocity. Loop joints follow the joints of the tree.
+  /// Return a joint term (stiffness, rest, ...) of a velocity. The velocities of loop joints follow those of the tree.
   T& joint_term(Term term, int velocity) const { return out_[after_placements() + term * velocities() + velocity]; }
   T* spring_numbers(int i) const { return out_ + after_placements() + terms * velocities() + 3 * i; }
   T* constraint_numbers(int i) const {

@@ -1,5 +1,6 @@
-// Groups of floating bodies: free joints connect them to the ground, and constraints connect them only to one another. The momentum of each such
-// group is conserved, for any choice of loop joints. A common rigid motion of its bases changes no loop of the group:
+// Groups of floating bodies, which are connected to the ground by free joints only, and to one another by constraints. The momentum of each group
+// changes only by external forces, for any choice of loop joints. A common rigid motion of its bases, X, does not change the loops of the group, and
+// adds I X to its momentum:
 //
 //   p = p(v) + I X      I: the inertia of the group with its joints locked
 //
@@ -18,7 +19,7 @@ template <class T> class FloatingGroups {
     std::fill(group_, group_ + tree.links, ground_group);
     if (tree.floats) {
       count = 1;
-      return;  // all links are of group 0
+      return;  // all links belong to group 0
     }
     for (int i = 1; i < tree.links; ++i)
       group_[i] = tree.link[i].parent == 0 ? (is_free(i) ? i : ground_group) : group_[tree.link[i].parent];
@@ -27,17 +28,17 @@ template <class T> class FloatingGroups {
       const Constraint& c = loops.constraint[i];
       if (c.child >= 0)
         merge(group_[c.parent], group_[c.child]);
-      else  // between coordinates, which may be a base's
+      else  // a constraint between coordinates, which may belong to a base
         for (int k = 0; k < c.columns; ++k)
           if (const int link = tree.column_link[c.column[k]]; tree.link[link].parent == 0) merge(group_[link], ground_group);
     }
     // give each group, after constraints have merged some of them, the index of its first base
     for (int i = 1; i < tree.links; ++i)
       if (group_[i] == i) rename(i, -++count);
-    for (int i = 0; i < tree.links; ++i) group_[i] = -group_[i] - 1;  // of the ground: -1
+    for (int i = 0; i < tree.links; ++i) group_[i] = -group_[i] - 1;  // -1 for the ground
   }
 
-  /// Momentum of each group about the world's origin, or its time derivative for the accelerations in k.
+  /// Compute the momentum of each group about the world's origin.
   void momenta(const T* q, const T* v, Force<T>* out) const {
     const Arena::Scope scope(arena_);
     const Kinematics<T> k = motion(q, v, nullptr);
@@ -75,7 +76,7 @@ template <class T> class FloatingGroups {
       const LockedBodies<T> locked(all);
       Motion<T> together = locked.motion(lacking);
       lacking -= all * together;
-      // a correction, because rounding errors of the inverse would accumulate in a simulation
+      // correct the result, because rounding errors of the inverse would accumulate in a simulation
       together = together + locked.motion(lacking);
       for (int i = base; i < tree_.links; ++i) {
         if (group_[i] != g || tree_.link[i].parent != 0) continue;
@@ -114,7 +115,7 @@ template <class T> class FloatingGroups {
 
   const Tree& tree_;
   Arena& arena_;
-  int* group_;  // of each link, which group
+  int* group_;  // index of the group of each link; -1: no group
 };
 
 }  // namespace sarrus

@@ -12,10 +12,10 @@ struct Frame {
   int link, body;
   Transform<double> X;
   ExpressedIn expressed_in;
-  int placed = -1;  // which one of the mechanism's it is
+  int placed = -1;  // index among the frames of the mechanism; -1: not known
 };
 
-/// Number of scalars of cached kinematics: 24 per body, 12 per velocity (Kinematics is a view of them).
+/// Return the number of scalars of cached kinematics, of which Kinematics is a view: 24 per body, 12 per velocity.
 inline int cached_kinematics_size(const Tree& t) { return 24 * t.links + 12 * t.nv; }
 
 }  // namespace sarrus

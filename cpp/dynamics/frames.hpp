@@ -1,7 +1,7 @@
 // Kinematics of a frame: pose, velocity, classical acceleration, Jacobian and its time derivative. van der Merwe 5.6, 5.14, 5.64-5.71.
 //
-// Three representations of one motion: in the frame's own axes; in world axes at the frame's origin ("world_aligned"); in world axes
-// for the point of the body that passes through the world's origin ("world", the spatial Jacobian of Murray, Li and Sastry).
+// A motion has three representations: in the frame's own axes; in world axes at the frame's origin ("world_aligned"); in world axes for the point of
+// the body that passes through the world's origin ("world", the spatial Jacobian of Murray, Li and Sastry).
 #pragma once
 
 #include "kinematics.hpp"
@@ -9,12 +9,12 @@
 namespace sarrus {
 
 template <class T> struct FrameMotion {
-  Mat3<T> R;  // of the frame, in the world
+  Mat3<T> R;  // rotation from the frame's axes to the world's
   Vec3<T> p, v;  // reference point of the motion, and the velocity of the point from which arms to the joints are measured
   Motion<T> V;  // motion of the frame's body at p, in world axes
 };
 
-/// Pose of the frame, and motion of the frame's body at the reference point of the representation.
+/// Compute the orientation of the frame, and the motion of the frame's body at the reference point of the representation.
 template <class T> SARRUS_INLINE FrameMotion<T> frame_motion(const Kinematics<T>& k, const Frame& f) {
   const LinkMotion<T>& b = k.link[f.link];
   const Transform<T> X = b.X * k.numbers(f.X);
@@ -43,7 +43,7 @@ template <class T> SARRUS_INLINE void frame_velocity(const Kinematics<T>& k, con
   store(f.expressed_in == ExpressedIn::frame ? in_axes(m.R, m.V) : m.V, out);
 }
 
-/// Classical acceleration. In "world" it is the derivative of the spatial velocity, because its reference point is at rest.
+/// Compute the classical acceleration. In "world" it is the derivative of the spatial velocity, because the reference point is at rest.
 template <class T> SARRUS_INLINE void frame_acceleration(const Kinematics<T>& k, const Frame& f, T* out) {
   const LinkMotion<T>& b = k.link[f.link];
   const FrameMotion<T> m = frame_motion(k, f);
@@ -53,8 +53,8 @@ template <class T> SARRUS_INLINE void frame_acceleration(const Kinematics<T>& k,
   store(f.expressed_in == ExpressedIn::frame ? in_axes(m.R, A) : A, out);
 }
 
-/// J (6 x nv), and its derivative if out_dot is not null. Each column is s, shifted from its body's origin to the reference
-/// point.
+/// Compute J (6 x nv), and its time derivative if out_dot is not null. Each column is that of Kinematics, shifted from its body's origin to the
+/// reference point.
 template <class T> void frame_jacobian(const Tree& tree, const Kinematics<T>& k, const Frame& f, T* out, T* out_dot) {
   for (int i = 0; i < 6 * tree.nv; ++i) {
     if (out) out[i] = T(0.0);
@@ -82,8 +82,8 @@ template <class T> void frame_jacobian(const Tree& tree, const Kinematics<T>& k,
   }
 }
 
-/// Motion per unit of each velocity, in world axes, at the point of the
-/// body that coincides with the world's origin: six numbers per velocity.
+/// Compute the motion per unit of each velocity, in world axes, at the point of the body that coincides with the world's origin: six numbers per
+/// velocity.
 template <class T> void joint_screws(const Tree& tree, const Kinematics<T>& k, T* out) {
   for (int c = 0; c < tree.nv; ++c) {
     const Motion<T>& s = k.column[c];

@@ -1,13 +1,13 @@
-// Floating mechanisms: the motion of the base follows from that of the joints by conservation of momentum. SpaceDyn 3.16-3.28;
-// with x_b the base's motion and phi the joints' coordinates
+// Floating mechanisms: the motion of the base follows from that of the joints by conservation of momentum (SpaceDyn 3.16-3.28). With the base's
+// motion x_b and the joints' coordinates phi,
 //
 //   momentum            p = H_b x_b' + H_bm phi'                     the base's rows of 3.18, integrated
-//   a frame             x_h' = J_b x_b' + J_m phi'                   (3.16)
-//   so that             x_h' = J* phi' + J_b H_b^-1 p,   J* = J_m - J_b H_b^-1 H_bm
+//   frame               x_h' = J_b x_b' + J_m phi'                   (3.16)
+//   therefore           x_h' = J* phi' + J_b H_b^-1 p,   J* = J_m - J_b H_b^-1 H_bm
 //
-// The base may have any coordinates, because H_b belongs to a rigid motion of all bodies. A joint's column of J* is the motion by the joint alone,
-// less the rigid motion of all bodies that cancels its momentum. The choice of the base makes no difference. These equations also hold with loops,
-// which only restrict phi'.
+// The coordinates of the base are arbitrary, because H_b belongs to a rigid motion of all bodies. A joint's column of J* is the motion that the joint
+// alone causes, minus the rigid motion of all bodies that cancels its momentum. Therefore J* does not depend on the choice of the base. These
+// equations also hold with loops, which only restrict phi'.
 #pragma once
 
 #include "../spatial/symmetric.hpp"
@@ -17,10 +17,10 @@
 
 namespace sarrus {
 
-// the base of a mechanism that floats: the body that is connected to the ground by nothing but a free joint
+// link of the base of a floating mechanism, which is connected to the ground by a free joint only
 constexpr int base_link = 1;
 
-/// Kinematics with poses of links and columns of joints only.
+/// Compute kinematics with poses of links and columns of joints only.
 template <class T> Kinematics<T> placed_links(const Tree& tree, Arena& arena, const T* q) {
   const auto k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
   Transform<T>* X = arena.take<Transform<T>>(tree.links);
@@ -84,7 +84,7 @@ template <class T> void generalized_jacobian(const Tree& tree, Arena& arena, con
       Motion<T> J = all.motion(subtree[i] * s) * T(-1.0);
       if (carries) J = J + s;
       J.linear += cross(J.angular, r);
-      if (f.link == 0) J = Motion<T>::zero();  // the ground
+      if (f.link == 0) J = Motion<T>::zero();  // the frame is on the ground
       if (f.expressed_in == ExpressedIn::frame) J = in_axes(X.R, J);
       const int c = b.iv + l < base ? b.iv + l : b.iv + l - 6;
       for (int x = 0; x < 3; ++x) out[x * n + c] = J.angular(x), out[(3 + x) * n + c] = J.linear(x);
@@ -92,7 +92,7 @@ template <class T> void generalized_jacobian(const Tree& tree, Arena& arena, con
   }
 }
 
-/// The rate of J* along v, by dual numbers.
+/// Compute the rate of J* along v, by dual numbers.
 template <class T>
 void generalized_jacobian_derivative(const Tree& tree, Arena& arena, const T* q, const T* v, const Frame& f, T* out) {
   const int size = 6 * (tree.nv - 6);
@@ -125,7 +125,7 @@ template <class T> void momentum_velocity(const Tree& tree, Arena& arena, const 
     size[i] = H[i][i];
   }
   invert_symmetric(6, H, size, inverse);
-  // a correction, because rounding errors of the inverse would accumulate in a simulation
+  // correct the result, because rounding errors of the inverse would accumulate in a simulation
   for (int twice = 0; twice < 2; ++twice) {
     for (int i = 0; i < 6; ++i) along[i] = dot(s[i], lacking);
     for (int i = 0; i < 6; ++i) {

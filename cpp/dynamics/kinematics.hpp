@@ -1,8 +1,8 @@
 // Pose, velocity and acceleration of every body, and the motion that each joint velocity causes, in world axes. van der Merwe
 // 4.27, 4.28 (corrected); [RBDA] 4.1. Algorithms that are not performance-critical use these results.
 //
-//   A column of phi is stored at the origin of the body that it moves, to avoid cancellation far from the world's origin. Its
-// time derivative (5.65) is stored with it: w x s + R phi-dot, because the joint's axes rotate with the body.
+// A column of phi is stored at the origin of the body that it moves, to avoid cancellation far from the world's origin. Its time derivative (5.65) is
+// stored with it: w x s + R phi-dot, because the joint's axes rotate with the body.
 #pragma once
 
 #include "frame.hpp"
@@ -11,14 +11,14 @@
 namespace sarrus {
 
 template <class T> struct LinkMotion {
-  Transform<T> X;   // in the world
+  Transform<T> X;  // pose in the world
   // pose, velocity and acceleration in world axes at the body's origin; A is classical and does not include gravity
   Motion<T> V, A;
 };
 
 template <class T> struct Kinematics {
-  LinkMotion<T>* link;   // tree.links
-  Motion<T>* column;     // tree.nv
+  LinkMotion<T>* link;  // tree.links
+  Motion<T>* column;  // tree.nv
   Motion<T>* column_dot;
   NumbersOf<T> numbers = {};
 
@@ -36,7 +36,7 @@ template <class T> struct Kinematics {
   }
 };
 
-/// Null v or a count as zero.
+/// Compute the kinematics. v or a may be null, which means zero.
 template <class T>
 void kinematics(const Tree& tree, Arena& arena, const T* q, const T* v, const T* a, const Kinematics<T>& out,
                 const GroundMotion<T>& ground = {}) {

@@ -1,5 +1,5 @@
-// M = L^T D L along the branches of the tree, without fill-in. Featherstone, [RBDA] 6.5, Tables 6.3-6.5. Its uses: the
-// inverse of M, Omega = M^-1 J^T and Lambda^-1 = J M^-1 J^T (van der Merwe 5.51, 5.58).
+// Factorisation M = L^T D L along the branches of the tree, without fill-in (Featherstone, [RBDA] 6.5, Tables 6.3-6.5). It is used for the inverse of
+// M, Omega = M^-1 J^T and Lambda^-1 = J M^-1 J^T (van der Merwe 5.51, 5.58).
 #pragma once
 
 #include "../simd/lanes.hpp"
@@ -44,7 +44,7 @@ template <class F, class T> SARRUS_INLINE void solve_inward(const Tree& tree, co
     for (int i = tree.mass_parent[k]; i >= 0; i = tree.mass_parent[i]) x[i * stride] -= L[k * tree.nv + i] * x[k * stride];
   });
 }
-/// x becomes L^-1 D^-1 x.
+/// Replace x by L^-1 D^-1 x.
 template <class F, class T> SARRUS_INLINE void solve_outward(const Tree& tree, const F* L, T* x, int stride) {
   const int n = tree.nv;
   outward(tree, [&](int k) {
@@ -53,9 +53,9 @@ template <class F, class T> SARRUS_INLINE void solve_outward(const Tree& tree, c
   });
 }
 
-/// Apply M^-1 to many right-hand sides, which are side by side in packets R, or one after the other for packets of states. A few right-hand sides
-/// stay in registers during the update of a row. The inward pass updates a row from the rows of its descendants, which are contiguous in outward
-/// order; the outward pass from those of its ancestors.
+/// Applies M^-1 to many right-hand sides. For one state, packets R contain several right-hand sides; for packets of states, right-hand sides are
+/// processed one by one. A few right-hand sides remain in registers while a row is updated. The inward pass updates a row from the rows of its
+/// descendants, which are contiguous in outward order; the outward pass from those of its ancestors.
 template <class T> class RowSolver {
  public:
   template <class R> static constexpr int columns = width_of<R> / width_of<T>;
@@ -72,7 +72,7 @@ template <class T> class RowSolver {
   /// Replace X (nv x count, row-major) by M^-1 X.
   template <class R> void solve(R* X, int count) const { in_tiles(X, count, false); }
 
-  /// M^-1 (nv x nv). It is symmetric, so only the entries above the diagonal are computed.
+  /// Compute M^-1 (nv x nv). Only the entries on and above the diagonal are computed, because M^-1 is symmetric.
   template <class R> void invert(Arena& arena, T* out) const {
     const Arena::Scope scope(arena);
     const int count = (n_ + columns<R> - 1) / columns<R>;
@@ -118,7 +118,7 @@ template <class T> class RowSolver {
 
   const Tree& tree_;
   const T* L_;
-  int n_, *order_, *place_, *carried_;  // carried: with itself
+  int n_, *order_, *place_, *carried_;  // carried_: number of descendants of a velocity, including itself
 };
 
 /// Compute a = M^-1 (tau - h), as aba() does for a tree, but including the armature of loop joints.

@@ -12,7 +12,7 @@ namespace sarrus {
 template <class T> struct Mass {
   T m;
   Vec3<T> c;  // centre of mass, from the world's origin
-  Vec3<T> r;  // the same from the body's origin
+  Vec3<T> r;  // centre of mass, from the body's origin
   Sym3<T> I;  // about the body's origin
 };
 template <class T> SARRUS_INLINE Mass<T> mass_of(const Tree& tree, const Link& b, const LinkMotion<T>& k) {
@@ -38,7 +38,7 @@ template <class T> Vec3<T> center_of_mass(const Tree& tree, const Kinematics<T>&
   return sum * (T(1.0) / total_mass<T>(tree));
 }
 
-/// Momentum of link i, [angular, about the point `about`; linear], in world axes.
+/// Return the momentum of link i, [angular, about the point `about`; linear], in world axes.
 template <class T> SARRUS_INLINE Force<T> momentum_of(const Tree& tree, int i, const Kinematics<T>& k, const Vec3<T>& about) {
   const Mass<T> b = mass_of(tree, tree.link[i], k.link[i]);
   const Motion<T>& V = k.link[i].V;
@@ -46,14 +46,14 @@ template <class T> SARRUS_INLINE Force<T> momentum_of(const Tree& tree, int i, c
   const Vec3<T> L = b.I * V.angular + cross(h, V.linear);  // about the body's origin
   return {L + cross(Vec3<T>(k.link[i].X.p - about), p), p};
 }
-/// Momentum of all bodies.
+/// Return the momentum of all bodies.
 template <class T> Force<T> momentum(const Tree& tree, const Kinematics<T>& k, const Vec3<T>& about) {
   Force<T> sum = Force<T>::zero();
   for (int i = 1; i < tree.links; ++i) sum += momentum_of(tree, i, k, about);
   return sum;
 }
 
-/// Rate of the momentum of link i about `about`, for the accelerations in k; `about` moves with the centre of mass or is at rest.
+/// Return the rate of the momentum of link i about `about`, for the accelerations in k. `about` must be the centre of mass of all bodies or at rest.
 template <class T>
 SARRUS_INLINE Force<T> momentum_rate_of(const Tree& tree, int i, const Kinematics<T>& k, const Vec3<T>& about) {
   const Mass<T> b = mass_of(tree, tree.link[i], k.link[i]);
@@ -69,7 +69,7 @@ template <class T> Force<T> momentum_rate(const Tree& tree, const Kinematics<T>&
   return sum;
 }
 
-/// Inertia of each body together with its descendants, about the point `about`, in world axes.
+/// Compute the inertia of each body together with its descendants, about the point `about`, in world axes.
 template <class T>
 SARRUS_INLINE const Inertia<T>* subtree_inertias(const Tree& tree, Arena& arena, const Kinematics<T>& k, const Vec3<T>& about) {
   Inertia<T>* subtree = arena.take<Inertia<T>>(tree.links);
@@ -83,7 +83,7 @@ SARRUS_INLINE const Inertia<T>* subtree_inertias(const Tree& tree, Arena& arena,
   return subtree;
 }
 
-/// Momentum matrix (6 x nv) about the point `about`: each column is the momentum of the subtree that a unit velocity of the joint moves.
+/// Compute the momentum matrix (6 x nv) about the point `about`: each column is the momentum of the subtree that a unit velocity of the joint moves.
 template <class T>
 void momentum_matrix(const Tree& tree, Arena& arena, const Kinematics<T>& k, const Vec3<T>& about, T* out) {
   const Inertia<T>* subtree = subtree_inertias(tree, arena, k, about);
@@ -98,7 +98,7 @@ void momentum_matrix(const Tree& tree, Arena& arena, const Kinematics<T>& k, con
   }
 }
 
-/// Kinetic energy 1/2 v^T M v, including armature.
+/// Return the kinetic energy 1/2 v^T M v, including that of armature.
 template <class T> T kinetic_energy(const Tree& tree, const Kinematics<T>& k, const T* v) {
   T twice = T(0.0);
   for (int i = 1; i < tree.links; ++i) {
@@ -109,7 +109,7 @@ template <class T> T kinetic_energy(const Tree& tree, const Kinematics<T>& k, co
   return T(0.5) * twice + (tree.ties_links ? loop_armature_energy(tree, k) : T(0.0));
 }
 
-/// Potential energy of gravity and joint springs. That of gravity is zero if the centre of mass is at the height of the world's origin.
+/// Return the potential energy of gravity and joint springs. That of gravity is zero if the centre of mass is at the height of the world's origin.
 template <class T> T potential_energy(const Tree& tree, const Kinematics<T>& k, const T* q) {
   T U = spring_energy(tree, k);
   for (int i = 0; i < tree.links; ++i) {

@@ -10,7 +10,7 @@
 // So four covectors E of each body, summed over its subtree, determine all derivatives. They are computed from the derivatives F of the scalar by V,
 // A and W:
 //
-//   S   by a displacement of the body together with its motions             S'  F_V + V x* F_A        S''  F_A        W  F_W
+//   E_S: derivative with respect to a displacement of the body with its motions      E_S' = F_V + V x* F_A      E_S'' = F_A      E_W = F_W
 //
 //   by q   S . E_S + S' . E_S' + S'' . E_S'' + (W_p x S) . E_W        by v   S . E_S' + (S' + V x S) . E_S''        by a   S . E_S''
 //
@@ -68,12 +68,12 @@ template <class T> struct Gradient {
 
 /// A body, in its axes at its origin, whose motion is perturbed along a different direction in each lane.
 template <class R, class T> struct MovedBody {
-  Transform<Varied<R, T>> X;  // in the world
-  Vec3<Varied<R, T>> w, u, dw, a;  // a: classical, against gravity
+  Transform<Varied<R, T>> X;  // pose in the world
+  Vec3<Varied<R, T>> w, u, dw, a;  // a: classical acceleration minus that of gravity
 
   LinkMotion<Varied<R, T>> in_world() const { return {X, {X.R * w, X.R * u}, {X.R * dw, X.R * a}}; }
 };
-enum class Variation { carried, V, A };  // six directions each, [angular; linear]
+enum class Variation { carried, V, A };  // perturbed quantity: pose, V or A; each has six directions, [angular; linear]
 
 /// Perturb the motion of the body along the directions first .. last - 1, one per lane.
 template <class R, class T> MovedBody<R, T> moved_body(const LinkMotion<T>& b, const Vec3<T>& gravity, int first, int last) {
@@ -128,7 +128,7 @@ template <class T> class Pullback {
   using Vec = Vec3<T>;
   using Covectors = sarrus::Covectors<T>;
 
-  /// x may be null: none.
+  /// x: virtual velocities; may be null.
   Pullback(const Tree& tree, Arena& arena, const Kinematics<T>& k, const T* v, const T* a, const T* x)
       : tree_(tree),
         arena_(arena),
@@ -159,7 +159,7 @@ template <class T> class Pullback {
     clear();
   }
 
-  /// Spatial velocity of a link, about a point of the world.
+  /// Return the spatial velocity of a link about a point of the world.
   Motion<T> V_about(int i, const Vec& p) const {
     const LinkMotion<T>& b = k_.link[i];
     return {b.V.angular, b.V.linear + cross(b.V.angular, Vec(p - b.X.p))};
@@ -215,7 +215,7 @@ template <class T> class Pullback {
         if (dimensions) by_frames(joint.constraint, e, k_.link[joint.link[1]].X.p, *dimensions);
       }
   }
-  /// Derivatives with respect to displacements of the frames of constraint i. e: covectors of its child, about the point p.
+  /// Compute derivatives with respect to displacements of the frames of constraint i. e: covectors of its child, about the point p.
   void by_frames(int i, const Covectors& e, const Vec& p, const Dimensions<T>& by) const {
     const Constraint& c = tree_.loops.constraint[i];
     Transform<T> turn = Transform<T>::identity();
@@ -227,7 +227,7 @@ template <class T> class Pullback {
     on(c.parent, c.X_parent, 0), on(c.child, c.X_child, 1);
   }
 
-  /// Derivatives of x . inverse dynamics with respect to the inertial parameters of all bodies, in the order of regressor().
+  /// Compute derivatives of x . inverse dynamics with respect to the inertial parameters of all bodies, in the order of regressor().
   void by_parameters(T* out) const {
     for (int i = 1; i < tree_.bodies; ++i) {
       const Body& body = tree_.body[i];
@@ -236,9 +236,9 @@ template <class T> class Pullback {
     }
   }
 
-  /// Derivatives with respect to placements of all joints, pitches of screws and gravity; call before inward().
+  /// Compute derivatives with respect to placements of all joints, pitches of screws and gravity. Call this function before inward().
   void by_placements(const T* q, const Dimensions<T>& by) {
-    for (int i = 0; i < tree_.links; ++i)  // all accelerations are against it
+    for (int i = 0; i < tree_.links; ++i)  // gravity acts on every body like an acceleration of the opposite sign
       for (int k = 0; k < 3; ++k) by.gravity()[k] -= sum_[i].S2.linear(k);
     for (int i = tree_.bodies - 1; i > 0; --i) {
       const Body& b = tree_.body[i];
@@ -261,8 +261,8 @@ template <class T> class Pullback {
     for (int k = 0; k < 3; ++k) out[k] += sign * turn(k), out[3 + k] += sign * shift(k);
   }
 
-  /// Derivatives of x . inverse dynamics with respect to the parameters of forces along joints, and of springs: the power of the force for a unit of
-  /// each parameter.
+  /// Compute derivatives of x . inverse dynamics with respect to the parameters of forces along joints, and of springs. Such a derivative is the
+  /// power of the force for a unit of the parameter.
   void by_forces(const T* q, const Dimensions<T>& by) const {
     const int n = tree_.nv;
     PassiveTerms* unit = arena_.take<PassiveTerms>(n);
@@ -290,7 +290,7 @@ template <class T> class Pullback {
       };
       T* out = by.spring_numbers(i);
       out[0] += needs(1.0, s.rest_length, 0.0);
-      out[1] += needs(s.stiffness, 1.0, 0.0) - needs(s.stiffness, 0.0, 0.0);  // linear in it
+      out[1] += needs(s.stiffness, 1.0, 0.0) - needs(s.stiffness, 0.0, 0.0);  // the force is linear in the rest length
       out[2] += needs(0.0, 0.0, 1.0);
     }
   }
@@ -303,7 +303,7 @@ template <class T> class Pullback {
       change_columns<R>(i, q);
     }
   }
-  /// The pass.
+  /// Sum the covectors of subtrees inwards, and add the derivatives to the gradient.
   void inward(const Gradient<T>& by) {
     for (int i = tree_.links - 1; i > 0; --i) {
       const Link& b = tree_.link[i];
@@ -325,7 +325,7 @@ template <class T> class Pullback {
       if (b.parent > 0) sum_[b.parent] += e;
     }
   }
-  /// Inward pass for a scalar that depends on q and V only.
+  /// Do the same for a scalar that depends on q and V only.
   void inward_of_velocities(T* by_q) {
     for (int i = tree_.links - 1; i > 0; --i) {
       const Link& b = tree_.link[i];
@@ -362,8 +362,8 @@ template <class T> class Pullback {
     to.W += I * A + cross_force(V, IV);
   }
 
-  /// Derivative with respect to the pitch of the screw of link i. The pitch shifts the subtree by q along the axis, and changes the joint's column;
-  /// see the head of this file.
+  /// Return the derivative with respect to the pitch of the helical joint of link i. A change of the pitch shifts the subtree along the axis by q
+  /// times the change, and also changes the joint's column; see the head of this file.
   T by_pitch(int i, const T& q, const Covectors& e) const {
     const Link& b = tree_.link[i];
     const Motion<T> shift = {Vec::Zero(), k_.column[b.iv].angular};
@@ -402,7 +402,8 @@ template <class T> class Pullback {
     for (const auto term : {Dimensions<T>::stiffness, Dimensions<T>::damping, Dimensions<T>::friction, Dimensions<T>::armature})
       by.joint_term(term, at) += needs(only(term, joint.terms[c]));
     if (has_ball_spring(joint.joint) || joint.terms[c].stiffness == 0.0) return;
-    PassiveTerms less = only(Dimensions<T>::stiffness, joint.terms[c]), more = less;  // linear in the rest, within a turn
+    // the force is linear in the rest position, as long as that changes by less than a revolution
+    PassiveTerms less = only(Dimensions<T>::stiffness, joint.terms[c]), more = less;
     less.rest -= 1e-3, more.rest += 1e-3;
     by.joint_term(Dimensions<T>::rest, at) += (needs(more) - needs(less)) * T(joint.terms[c].stiffness / 2e-3);
   }
@@ -448,7 +449,7 @@ template <class T> class Pullback {
     const LinkMotion<T>& link_motion = k_.link[moved];
     const Motion<T> W = in_axes(link_motion.X.R, W_about(moved, link_motion.X.p)), W_other = W_about(other, k_.link[other].X.p);
     all[other] = moved_body<R>(k_.link[other], gravity_, 0, 0).in_world();
-    Force<T> pushed = Force<T>::zero();  // on the perturbed link, at its origin
+    Force<T> pushed = Force<T>::zero();  // force on the perturbed link, at its origin
     Covectors e = covectors_of<R>(link_motion, 3, [&](int first, int last) {
       const MovedBody<R, T> body = moved_body<R>(link_motion, gravity_, first, last);
       all[moved] = body.in_world();
@@ -480,8 +481,7 @@ template <class T> class Pullback {
     Motion<T> g, b, h, bias_by_v;
   };
 
-  /// Derivatives with respect to the joint's own coordinates, along as many of its displacements and changes of velocity as there
-  /// are lanes.
+  /// Compute the changes of the joint's columns along its own displacements and changes of velocity, as many at once as there are lanes.
   template <class R> void change_columns(int i, const T* q) {
     using Number = Varied<R, T>;
     const Arena::Scope scope(arena_);
@@ -550,8 +550,8 @@ template <class T> class Pullback {
   Vec gravity_;
 };
 
-/// Derivatives of w . inverse dynamics with respect to q, v, a and the inertial parameters of all bodies, 3 nv + 10 (bodies - 1) numbers. If
-/// `dimensions` is not null, its entries, which must be zero on entry, receive the derivatives with respect to dimensions.
+/// Compute the derivatives of w . inverse dynamics with respect to q, v, a and the inertial parameters of all bodies: 3 nv + 10 (bodies - 1) numbers.
+/// If `dimensions` is not null, its entries, which must be zero on entry, receive the derivatives with respect to dimensions.
 template <class R, class T>
 void inverse_dynamics_vjp(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* w, T* out,
                           const Dimensions<T>* dimensions = nullptr) {

@@ -14,7 +14,7 @@
 namespace sarrus {
 
 template <class T> struct RneaLink {
-  Transform<T> X;  // in the parent
+  Transform<T> X;  // pose in the parent
   Vec3<T> w, dw, a;  // angular velocity and angular acceleration of the body, classical acceleration of its origin
   Mat3<T> Omega;
   Force<T> f;  // first the force that the body's motion requires, then the force that its joint transmits (4.30)

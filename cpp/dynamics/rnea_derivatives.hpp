@@ -79,7 +79,7 @@ template <class R, class T> SARRUS_INLINE Motion<R> for_every_column(const Motio
   return x;
 }
 
-/// True if velocities of the link's joint are rates of its coordinates.
+/// Return true if the velocities of the link's joint are rates of its coordinates.
 inline bool moves_by_rates(const Link& b) {
   return visit_every(b.described, b.nv, [](auto joint) {
     bool all = true;
@@ -171,7 +171,7 @@ SARRUS_NOINLINE void rnea_derivatives(const Tree& tree, Arena& arena, const Tree
   const MovedColumn<T>* column = motion.column;
   const CarriedMotion<T>* carried = motion.carried;
   std::fill(by_q, by_q + n * n, T(0.0)), std::fill(by_v, by_v + n * n, T(0.0));
-  unsigned* on_path = arena.take<unsigned>(n);  // from which lanes' columns to the ground
+  unsigned* on_path = arena.take<unsigned>(n);  // bit set of the lanes whose column has this velocity on its path to the ground
   int* path = arena.take<int>(n);
   std::fill(on_path, on_path + n, 0u);
 

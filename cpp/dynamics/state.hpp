@@ -72,18 +72,18 @@ template <class T>
 SARRUS_INLINE T deflection(const PassiveTerms& f, const NumbersOf<T>& numbers, const T* q, const T& ball_spring) {
   return f.iq >= 0 ? q[f.iq < 0 ? 0 : f.iq] - numbers(f.rest) : ball_spring;
 }
-/// Viscous friction and spring along velocity k.
+/// Return the force of viscous friction and spring along velocity k.
 template <class T>
 SARRUS_INLINE T smooth_joint_force(const PassiveTerms& f, const NumbersOf<T>& numbers, const T* q, const T& v,
                                    const T& ball_spring) {
   return numbers(f.damping) * v + numbers(f.stiffness) * deflection(f, numbers, q, ball_spring);
 }
-/// Sum of all friction and spring forces against which a motor works (4.25, 4.26). Coulomb friction is zero at rest.
+/// Return the sum of all friction and spring forces that a motor must overcome (4.25, 4.26). Coulomb friction is zero at rest.
 template <class T>
 SARRUS_INLINE T joint_force(const PassiveTerms& f, const NumbersOf<T>& numbers, const T* q, const T& v, const T& ball_spring) {
   return smooth_joint_force(f, numbers, q, v, ball_spring) + numbers(f.friction) * sign(v);
 }
-/// Energy of its spring.
+/// Return the energy of the spring along velocity k.
 template <class T>
 SARRUS_INLINE T joint_energy(const PassiveTerms& f, const NumbersOf<T>& numbers, const T* q, const T& ball_spring) {
   const T by = deflection(f, numbers, q, ball_spring);

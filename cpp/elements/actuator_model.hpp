@@ -1,7 +1,7 @@
-// Effort that a drive delivers for the effort u commanded along a velocity: a lag of first or second order,
-//   z-dot = b (u - z)   or   z-double-dot = b^2 (u - z) - 2 d b z-dot,
-// delivers z; without a lag it delivers u. The limit of the effort is s (1 - |v|/v_0) while it drives and s while it brakes, with stall effort s and
-// no-load speed v_0.
+// Effort of a drive for the effort u that is commanded along a velocity. It is u or, with a lag of first or second order, the internal state z:
+//   z-dot = b (u - z)   or   z-double-dot = b^2 (u - z) - 2 d b z-dot
+// The effort is limited to s (1 - |v|/v_0) while the drive accelerates the motion, and to s while it brakes, with stall effort s and no-load speed
+// v_0.
 #pragma once
 
 #include "element.hpp"
@@ -23,7 +23,7 @@ struct ActuatorModel : ForceElement {
   int states() const { return order; }
   double state_unit(const StateUnits& units) const { return units.effort(joint.iv); }
 
-  template <class T> void apply(ElementCall<T>&) const {}  // true: this element changes the efforts that other elements command
+  template <class T> void apply(ElementCall<T>&) const {}  // this element only changes the efforts that other elements command
   template <class T> void deliver(ElementCall<T>& e) const {
     const T &b = e[bandwidth], *lag = e.z + iz;
     T &effort = e.motor[joint.iv], *z_dot = e.z_dot + iz;

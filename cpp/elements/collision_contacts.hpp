@@ -14,7 +14,7 @@ namespace sarrus {
 struct CollisionContacts : ForceElement {
   static constexpr const char* name = "CollisionContacts";
   static constexpr bool has_rates = false, beside_variants = false, varies = false, states_jump = true;
-  /// Number of internal states of a step: the natural map [m/s] and the number of pressing points, then the values of each pressing point.
+  /// Number of internal states before those of the points: the natural map [m/s], and the number of pressing points.
   static constexpr int before_points = values_before_points;
   /// Values of a point: id; mean force of the step on the first shape's body (world) [N]; position (world) [m]; and, with rotational friction, moment
   /// [N m].
@@ -22,11 +22,11 @@ struct CollisionContacts : ForceElement {
   /// Largest number of pressing points per shape. Spheres have fewer: a sphere has below 15 neighbours on average (Kuperberg and Schramm 1994).
   static constexpr int points_per_shape = 8;
 
-  std::shared_ptr<const Scene> scene;  // its links are `bodies`
+  std::shared_ptr<const Scene> scene;  // its `link` indices refer to `bodies`
   std::vector<BodyFrame> bodies;
-  NumberArray friction, restitution, torsional_friction, rolling_friction;  // numbers of each pair
+  NumberArray friction, restitution, torsional_friction, rolling_friction;  // one value for each pair
   bool turns;  // true if the last two coefficients (torsional and rolling friction) of some pair are nonzero in any run
-  bool poisson;  // restitution is Poisson's
+  bool poisson;  // true: Poisson's law of restitution; false: Newton's law
 
   template <class F> void fields(F field) {
     field("scene", scene), field("bodies", bodies), field("friction", friction), field("restitution", restitution);

@@ -9,7 +9,7 @@ namespace sarrus {
 
 struct CompliantContact : ForceElement {
   static constexpr const char* name = "CompliantContact";
-  static constexpr bool has_rates = true, has_chord = true;  // chord: the slip speed, with its v_s
+  static constexpr bool has_rates = true, has_chord = true;  // the stored chord value is the slip speed, increased by v_s
   BodyFrame frame;  // the centre of the sphere is the frame's origin
   Direction normal;
   double offset, radius;  // plane: normal . x = offset
@@ -41,7 +41,7 @@ struct CompliantContact : ForceElement {
     const Vec3<T> u = point_velocity(e.tree, state, frame.link, p, e.v);
     const T rate = -dot(n, u);
     const T pressed = power(select(touches, depth, T(0.0)), e[exponent]) * e[stiffness] * (T(1.0) + e[dissipation] * rate);
-    const T pressure = select(touches, most(pressed, T(0.0)), T(0.0));  // a plane does not pull
+    const T pressure = select(touches, most(pressed, T(0.0)), T(0.0));  // a contact force never pulls
     const Vec3<T> slip = u + n * rate;
     T speed = sqrt(dot(slip, slip) + e[slip_velocity] * e[slip_velocity]);
     if (e.chord) e.chords.frozen ? speed = *e.chord : * e.chord = speed;
@@ -49,9 +49,9 @@ struct CompliantContact : ForceElement {
   }
 
  private:
-  /// Return the distance of a point, at this height over the plane, from ground z = h(s); n becomes
-  /// the ground's normal. The nearest point s of the ground satisfies (s - at) + (h - height) h' =
-  /// 0: the vector to it is normal to the slope. Newton's method starts below the point.
+  /// Return the distance of a point, which is at the height `above` over the plane, from the ground z = h(s). n becomes the ground's normal. The
+  /// nearest point s of the ground satisfies (s - at) + (h - above) h' = 0, because the vector to it is normal to the slope. Newton's method starts
+  /// below the point.
   template <class T> T above_ground(const T* parameter, const T& above, const Vec3<T>& center, Vec3<T>& n) const {
     const Vec3<T> forward = cast<T>(along.n);
     const T at = dot(forward, center);

@@ -2,24 +2,24 @@
 // differences.
 //
 //   name               the name of the kind in descriptions
-//   fields(field)      calls field("key", member, sign) for each member that a description has; `sign` is the required sign of numbers. The type of
-//                      the member determines how it is read: see "Fields" below
+//   fields(field)      calls field("key", member, sign) for each member that is read from descriptions; `sign` is the required sign of numbers. The
+//                      type of the member determines how it is read: see "Fields" below
 //   has_rates          true if its force is a function of the present state, and can therefore be too stiff for a step
 //   apply(e)           adds its force, and writes the rates of its internal states
 //
-// and, optionally (ForceElement has the defaults):
+// A kind may also define the following members, whose defaults are in ForceElement:
 //
 //   respond(e)         like apply, but after all other elements, whose forces it may use
 //   deliver(e)         changes the sum of the commanded efforts (set `delivers`)
 //   states()           number of internal states; they start at `iz`
-//   state_unit(units)  units of these
-//   has_chord          true if its force is limited, and is treated as a damper at a state: see Chords
+//   state_unit(units)  units of the internal states
+//   has_chord          true if its force is limited, and is replaced by a linear damper where its stiffness matters: see Chords
 //   has_linear_rates   true if its force has a stiffness and a damping along its joint. For implicit steps it adds them to `e.stiffness` and
 //                      `e.damping`, unless a limit is active
-//   varies             false if it has no derivatives; steps with it then have none either: see simulation/step_rates.hpp
+//   varies             false if it has no derivatives, so that steps with this kind have none either: see simulation/step_rates.hpp
 //   settle()           computes once, from its fields, the values that its functions use
 //
-// Controllers add to the commanded efforts of motors, other elements to the generalised force.
+// Controllers add their efforts to the commanded efforts of motors; other elements add their forces to the generalised force.
 #pragma once
 
 #include <algorithm>
@@ -34,8 +34,8 @@ namespace sarrus {
 
 // ---- Fields ----------------------------------------------------------------------------------------------------------
 
-// Indices of coordinates and velocities: those of loop joints follow the tree's. The simulation counts the revolutions of loop joints
-// (simulation/turns.hpp).
+// Indices of coordinates and velocities first number those of the tree, then those of loop joints. The simulation counts the revolutions of loop
+// joints (simulation/turns.hpp).
 
 /// Coordinate of a joint, and the velocity that is its rate.
 struct JointCoordinate {
@@ -71,7 +71,7 @@ struct Number {
 struct NumberArray {
   int at;
 };
-/// Two such parameters, lower <= upper.
+/// Two parameters that may differ between runs, lower <= upper.
 struct Range {
   Number lower, upper;
 };
@@ -110,13 +110,13 @@ template <class T, class R> Dual<T, R> power(const Dual<T, R>& x, const Dual<T, 
   return {y, R(slope) * x.rate + R(y * logarithm(positive)) * n.rate};
 }
 
-/// Return the value of the first lane. Valid for clocks, because they are the same in all lanes.
+/// Return the value of the first lane. It is used for times, which are the same in all lanes.
 inline double first_lane(double x) { return x; }
 template <class T, class R> double first_lane(const Dual<T, R>& x) { return first_lane(x.value); }
 template <int W, bool Own> double first_lane(const Packet<W, Own>& x) { return x.lanes[0]; }
 
-/// Chords of limited forces: for each force, the damping that represents it at a state. If `frozen`, the stored chords are used; otherwise they are
-/// computed and stored.
+/// Chords of limited forces: for each force, the value with which it becomes that of a linear damper with the same force at the present speed. If
+/// `frozen`, forces are evaluated with the stored values; otherwise these are computed and stored.
 template <class T> struct Chords {
   T* chord = nullptr;  // chord of each element with has_chord
   bool frozen = false;
@@ -131,14 +131,14 @@ template <class T> struct ElementCall {
   const T *q, *v, *z;
   int width;  // number of velocities of all joints in v, including loop joints
   T *motor, *tau, *z_dot;
-  const T* springs = nullptr;  // additional generalised force of the mechanism that is not part of the tree
+  const T* springs = nullptr;  // generalised force of the mechanism's springs that are not part of the tree
   const T* held_values = nullptr;  // values held from sample to sample
   // stiffness and damping along joints (width), for steps that are implicit in them; or null
   T *stiffness = nullptr, *damping = nullptr;
   Chords<T> chords{};
   Surroundings<T> around{};
   bool rigid = false;  // true: contacts and stops are rows of the step, and apply no forces themselves
-  // near its limits, the rate of a controller's z is at most this value times the distance to the limit [1/s]
+  // the rate at which a controller's z approaches a limit is at most this value [1/s] times the distance to the limit
   double unwinding = 1e3;
 
   const T* (*caller_rows)(void* run, const T* q, const T* v,
@@ -173,7 +173,7 @@ template <class T> struct ElementCall {
 
   /// Return the poses of the bodies.
   const LoopState<T>& bodies() {
-    if (!placed)  // kept for all elements
+    if (!placed)  // computed once for all elements
       placed =
           new (arena.template take<LoopState<T>>(1)) LoopState<T>(place(tree, arena, q, &time, static_cast<const T*>(nullptr)));
     return *placed;

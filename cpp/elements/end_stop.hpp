@@ -13,7 +13,7 @@ struct EndStop : ForceElement {
   std::vector<JointCoordinate> joint;
   Range limits;
   Number stiffness, damping;
-  bool rigid;  // a row, in steps of method="contact"
+  bool rigid;  // true: the stop is a row in steps of method="contact"
 
   template <class F> void fields(F field) {
     field("joint", joint), field("limits", limits);

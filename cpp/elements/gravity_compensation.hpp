@@ -1,4 +1,4 @@
-// Compensation of gravity by the motors: tau = scale n, where n are the forces of gravity and springs at rest
+// Compensation of gravity by the motors: tau = scale n, where n is the generalised force that balances gravity and springs at rest.
 #pragma once
 
 #include "model_based.hpp"
@@ -20,7 +20,8 @@ struct GravityCompensation : ModelLaw {
     for (int k = 0; k < e.tree.nv; ++k) tau[k] *= e[scale];
     const T off = model.share(work, tau);
     if (e.tree.loops.rows > 0)
-      e.lacking = most(e.lacking, off);  // in a tree, a motor compensates only the force on its own joint
+      // not checked for trees, whose motors need only compensate the forces on their own joints
+      e.lacking = most(e.lacking, off);
   }
 };
 

@@ -1,7 +1,8 @@
-// The efforts of zero-order holds are part of the state of a run, stored after q, v and the integrated z. A type with such values also has
+// Efforts that are constant between samples are part of the state of a run, stored after q, v and the integrated z. An element with such values also
+// defines
 //
 //   held_size()                                       number of held values, which start at `place`
-//   due(held_values)                                  time of the next sample; at the start of a run it is due at once
+//   due(held_values)                                  time of the next sample; the first sample is taken at the start of a run
 //   instant()                                         difference below which times are equal: a millionth of the shortest period
 //   take(parameter, time, upto, held_values, evaluate, k)   takes the samples that are due until `upto`; evaluate(element, k, z, effort) calls
 //                                                     the controllers
@@ -13,7 +14,7 @@
 
 namespace sarrus {
 
-constexpr double never = 1e300;  // finite, because the compiler assumes finite numbers
+constexpr double never = 1e300;  // a finite number, because compiler options assume finite numbers
 
 struct HeldElement : ForceElement {
   static constexpr bool holds = true, has_rates = false;

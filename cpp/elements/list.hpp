@@ -35,7 +35,7 @@ class ForceElementList {
     return inner.kept_ = std::make_unique<ForceElements>(inner.all()), inner.kept_.get();
   }
 
-  /// Notify task controllers that elements apply forces to loop joints, so that the controllers read the state of these joints.
+  /// Mark task controllers as users of the loop joints' state. This is necessary if elements apply forces to loop joints.
   void drive_loop_joints() {
     for (TaskControl& law : laws_of_tasks_) law.drives_loop_joints = true;
     for (ForceElementList& list : inner_) list.drive_loop_joints();

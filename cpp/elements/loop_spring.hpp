@@ -7,13 +7,13 @@
 namespace sarrus {
 
 struct LoopSpring : ForceElement {
-  static constexpr const char* name = "";  // it has no description
+  static constexpr const char* name = "";  // empty, because it does not occur in descriptions
   static constexpr bool has_rates = true;
   JointCoordinate joint;
   JointTerms terms;  // terms of the mechanism, with its numbers
 
   template <class F> void fields(F field) { field("joint", joint); }
-  template <class T> void apply(ElementCall<T>&) const {}  // it acts with the mechanism's other forces
+  template <class T> void apply(ElementCall<T>&) const {}  // its force is added with the mechanism's own forces
 };
 
 }  // namespace sarrus

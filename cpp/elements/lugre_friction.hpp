@@ -1,4 +1,4 @@
-// Friction that sticks: bristles with deflection z (Canudas de Wit et al. 1995), with rates that a step can resolve.
+// LuGre friction, which can stick: bristles with deflection z (Canudas de Wit et al. 1995). Rates of z are limited to values that a step can resolve.
 //   z-dot = v - |v| z s0/F(v),   friction s0 z + min(s1, F/|v|) z-dot,   F = F_c + (F_s - F_c) exp(-(v/v_s)^2)
 #pragma once
 
@@ -25,7 +25,7 @@ struct LuGreFriction : ForceElement {
     const T &rate = e.v[joint.iv], &s0 = e[stiffness], &s1 = e[damping], &z = e.z[iz], ratio = rate / e[stribeck_velocity];
     T& z_dot = e.z_dot[iz];
     const T most_friction = e[sliding] + (e[sticking] - e[sliding]) * exponential(-(ratio * ratio));
-    // rate of the bristles, limited to 1/ms, because faster rates would need shorter steps
+    // rate at which z decays; it is limited to 1/ms below, because faster rates would need shorter steps
     const T settling = abs(rate) * s0 / most_friction;
     z_dot = (rate - settling * z) / (T(1.0) + settling * T(1e-3));
     // while the bristles slip, their force is at most the total friction

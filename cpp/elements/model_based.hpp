@@ -7,7 +7,8 @@
 // and tau is distributed to the motors as in ../loops/efforts.hpp. If the coordinates with targets are those with motors, one factor suffices. In its
 // matrix, W is 0 for these velocities and 1 for all others, and the columns of J for these velocities are omitted:
 //
-//   [W J^T; J 0] [x; 0] = [0; rows - J given]   completes a motion,   and [0; z] of [tau; 0] leaves u = tau - J^T z to the motors.
+//   [W J^T; J 0] [x; y] = [0; rows - J given]   yields the velocities x of the other joints; with the right-hand side [tau; 0], the solution [0; z]
+//                                               yields the motors' efforts u = tau - J^T z
 #pragma once
 
 #include <optional>
@@ -26,7 +27,7 @@ struct ModelLaw : ForceElement {
   // coordinates with a target: all of a tree; with loops, as many as there are degrees of freedom
   std::vector<JointTarget> targets;
   std::vector<JointVelocity> motors;  // motors of the mechanism; empty: every velocity of the tree has one
-  bool own_motors = false;  // true if the coordinates with targets are those with motors
+  bool own_motors = false;  // true if the coordinates with targets are exactly those with motors
 
   void settle() {
     own_motors = std::is_permutation(targets.begin(), targets.end(), motors.begin(), motors.end(),
@@ -164,7 +165,7 @@ template <class T> class ModelBased {
   Arena& arena_;
   const T& time_;
   const T *q_, *v_;
-  std::optional<LoopEquation<T>> equation_{};  // on loops
+  std::optional<LoopEquation<T>> equation_{};  // no value if there are no loops
   std::optional<Factor<T>> factor_{};
   T* J_ = nullptr;
 };

@@ -10,7 +10,7 @@ struct ReactionWheel : ForceElement {
   static constexpr const char* name = "ReactionWheel";
   static constexpr bool has_rates = true, delivers = true;
   JointVelocity joint;
-  Number inertia;  // about its axis
+  Number inertia;  // moment of inertia about the axis
   const Law* torque;
   Number torque_limit, momentum_limit;
 

@@ -18,7 +18,7 @@ struct RigidContact : ForceElement {
   double offset, radius;
   Number friction, restitution, torsional_friction, rolling_friction;
   bool turns;  // true if torsional or rolling friction differs from zero in any run
-  bool poisson;  // restitution is Poisson's
+  bool poisson;  // true: Poisson's law of restitution; false: Newton's law
 
   template <class F> void fields(F field) {
     field("frame", frame), field("on", on), field("normal", normal);

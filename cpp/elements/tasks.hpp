@@ -14,7 +14,7 @@ struct Tasks : ForceElement {
   template <class F> void fields(F field) { field("law", law), field("numbers", numbers); }
   int states() const { return law->states; }
 
-  template <class T> void apply(ElementCall<T>&) const {}  // it acts after all others
+  template <class T> void apply(ElementCall<T>&) const {}  // efforts are computed in respond(), after all other elements
   template <class T> void respond(ElementCall<T>& e) const {
     const Arena::Scope scope(e.arena);
     T* other_forces = e.arena.template take<T>(e.width);

@@ -9,7 +9,7 @@ struct Thruster : ForceElement {
   static constexpr const char* name = "Thruster";
   static constexpr bool has_rates = false;
   BodyFrame frame;
-  Direction axis;  // in the frame
+  Direction axis;  // in the axes of the frame
   const Law* thrust;
   Range limits;
 

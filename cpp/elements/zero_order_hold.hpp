@@ -11,7 +11,7 @@ struct ZeroOrderHold : HeldElement {
   std::vector<double> times;
   std::vector<JointVelocity> motors;
   NumberArray u;  // times x motors
-  double shortest = 1.0;  // shortest time between two of them
+  double shortest = 1.0;  // shortest interval between two times
 
   template <class F> void fields(F field) { field("times", times), field("motors", motors), field("u", u); }
   void settle() {
@@ -32,7 +32,7 @@ struct ZeroOrderHold : HeldElement {
       held_values[place + 1 + motors[k].iv] = parameter[u.at + (rows_taken - 1) * motors.size() + k];
     held_values[place] = T(static_cast<double>(rows_taken));
   }
-  /// Return the parameter that is the effort of motor k, in a state that has used this number of rows; or -1.
+  /// Return the index of the parameter that is the effort of motor k in a state that has used this number of rows; -1 if there is none yet.
   int acting(double rows_taken, std::size_t k) const {
     return rows_taken > 0.0 ? u.at + static_cast<int>((static_cast<std::size_t>(rows_taken) - 1) * motors.size() + k) : -1;
   }

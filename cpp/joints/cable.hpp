@@ -1,17 +1,16 @@
 // A straight line of action between two bodies, whose length is a coordinate. It has no constraint rows as a loop joint, and is never in the
 // tree. Motors, springs and stops act along it, as along any joint.
 //
-// The parent's end may run over a pulley of radius r. The cable arrives at the joint's origin along +z, tangent to the rim, and
-// the pulley swivels about that tangent so that the child's point p is in its plane: with rho = (x, y), rho = |(x, y)|, the
-// wheel's centre is at (r, 0) in the plane (rho, z) and d = (rho - r, z) from it to p (Pott 2018, 3.4; there without the
-// derivatives):
+// At the parent's end, the cable may run over a pulley of radius r. The cable arrives at the joint's origin along +z, tangent to the rim, and the
+// pulley swivels about that tangent so that the child's point p is in its plane. With rho = |(x, y)|, the pulley's centre is at (r, 0) in the plane
+// (rho, z), and d = (rho - r, z) is the vector from the centre to p (Pott 2018, 3.4, without the derivatives):
 //
 //   t = sqrt(d.d - r^2)                        straight part      sin a = (d_rho t + d_z r) / d.d,  cos a = (d_rho r - d_z t) / d.d
-//   q = r theta + t,   theta = pi - a          its length, from the joint's origin on
-//   n = (sin a, -cos a)                        of the straight part, away from the pulley: q-dot = n . p-dot
-//   n-dot = (p-dot - n n.p-dot)/t + (sin a / rho - 1/t) e e.p-dot     e: across the plane; straight cables have the first term alone
+//   q = r theta + t,   theta = pi - a          length of the cable from the joint's origin
+//   n = (sin a, -cos a)                        direction of the straight part, away from the pulley: q-dot = n . p-dot
+//   n-dot = (p-dot - n n.p-dot)/t + (sin a / rho - 1/t) e e.p-dot     e: normal of the plane; without a pulley only the first term
 //
-// If p is inside the wheel, the result is NaN. All in the parent's turning axes; psi and its rate are in the child's.
+// If p is inside the pulley, the result is NaN. All vectors are in the parent's rotating axes; psi and its rate are in the child's axes.
 #pragma once
 #include "closing_rows.hpp"
 
@@ -56,7 +55,7 @@ struct Cable : OneAxis, UnitSubspace<tz>, VectorCoordinates<1> {
     out.bias = {zero3<T>(), Vec3<T>(n * -dot(V, out.psi_rate[0]))};
   }
 
-  // never called: a cable is not in the tree
+  // never called, because a cable is never a tree joint
   template <class T> static Transform<T> transform(const Coordinates<T>& c) {
     return {Mat3<T>(Mat3<T>::Identity()), vec3<T>(T(0.0), T(0.0), c.q[0])};
   }

@@ -6,12 +6,12 @@
 
 namespace sarrus {
 
-/// Free components of a joint in [angular; linear], as bits; -1 if its rows are not plain components.
+/// Return the free components of a joint in [angular; linear], as bits; -1 if its rows are not plain components.
 inline int free_components(JointKind kind) {
   return visit_every(kind, 0, [](auto joint) -> int { return joint.free_components; });
 }
 
-/// Number of constraint rows that the joint has as a loop joint.
+/// Return the number of constraint rows that the joint has as a loop joint.
 inline int closing_row_count(JointKind kind, int nv) {
   return visit_every(kind, nv, [&](auto joint) -> int { return joint.is_unconstrained ? 0 : 6 - nv; });
 }
@@ -29,7 +29,7 @@ SARRUS_NOINLINE void close_joint(JointKind kind, const JointNumbers<T>& k, const
 ///
 ///   v = psi^T V,    v-dot = psi^T (A - phi-dot v)
 ///
-/// with A the apparent derivative of V: the rate of psi is never needed.
+/// where A is the apparent derivative of V. Therefore the rate of psi is not needed.
 template <class T> struct ReadJoint {
   T q[7], v[6];
   Force<T> psi[6];
@@ -38,7 +38,8 @@ template <class T> struct ReadJoint {
   Force<T> psi_rate[6];  // psi-dot
 };
 
-/// `near`: of the coordinates that have the same pose X, the nearest to these are returned.
+/// Read the joint at the pose X. `near`: reference coordinates; if several coordinates have the same pose, those nearest to the reference are
+/// returned.
 template <class T>
 SARRUS_NOINLINE void read_joint(JointKind kind, int nv, const JointNumbers<T>& k, const Transform<T>& X, const Motion<T>& V,
                                 const T* near, ReadJoint<T>& out) {
@@ -56,7 +57,7 @@ SARRUS_NOINLINE void read_joint(JointKind kind, int nv, const JointNumbers<T>& k
     sincos(angles, angle, sin, cos);
     const Coordinates<T> coordinates = {out.q, sin, cos, k};
     const auto phi = joint.subspace(coordinates);
-    T inverse[6 * capacity];  // of phi^T phi
+    T inverse[6 * capacity];  // inverse of phi^T phi
     if constexpr (joint.free_components != combined) {
       for (int i = 0; i < n; ++i) {
         out.psi[i] = {phi.column[i].angular, phi.column[i].linear};

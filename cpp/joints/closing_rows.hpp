@@ -2,8 +2,8 @@
 // joint can take. The rows span the complement of the joint's motion space (van der Merwe 2.10-2.16): Phi_c^T phi = 0, and a relative
 // velocity V is possible if Phi_c^T V = 0.
 //
-// On the constraint Phi_c^T (A - phi-dot q-dot) = 0, so that the rate of Phi_c is never needed; A is the apparent derivative of V in the child's
-// axes. All vectors are in the child's axes at its origin, because the rows of most joints are plain components of V there.
+// If the constraint is satisfied, Phi_c^T (A - phi-dot q-dot) = 0, where A is the apparent derivative of V in the child's axes. Therefore the rate of
+// Phi_c is not needed. All vectors are in the child's axes at its origin, because the rows of most joints are plain components of V there.
 #pragma once
 
 #include "../spatial/conversions.hpp"
@@ -18,21 +18,21 @@ template <class T> struct ClosingJoint {
   Motion<T> bias;  // phi-dot q-dot, where q-dot are the joint velocities that correspond to V
 };
 
-/// Two unit vectors that form a right-handed frame with n, smooth except at n = -z.
+/// Compute two unit vectors that form a right-handed frame with n; they are smooth functions of n except at n = -z.
 template <class T> SARRUS_INLINE void perpendiculars(const Vec3<T>& n, Vec3<T>& x, Vec3<T>& y) {
   const T s = select(n(2) < T(0.0), T(-1.0), T(1.0)), k = T(-1.0) / (s + n(2)), xy = n(0) * n(1) * k;
   x = vec3<T>(T(1.0) + s * n(0) * n(0) * k, s * xy, -s * n(0));
   y = vec3<T>(xy, s + n(1) * n(1) * k, -n(1));
 }
 
-/// The angle, modulo whole revolutions, that is nearest to `near`, because a pose does not determine the number of revolutions.
+/// Add whole revolutions to an angle, such that it is nearest to `near`, because a pose does not determine the number of revolutions.
 template <class T> SARRUS_INLINE T turns_near(const T& angle, const T& near) {
   return angle + T(2 * M_PI) * nearest((near - angle) / T(2 * M_PI));
 }
 
-/// Return the angle of R, which is a rotation about z.
+/// Angle of a rotation about z, read from its matrix R.
 template <class T> struct TurnAboutZ {
-  T sin, cos;  // times the same positive number
+  T sin, cos;  // sine and cosine, both multiplied by the same positive number
   SARRUS_INLINE explicit TurnAboutZ(const Mat3<T>& R) : sin(R(1, 0) - R(0, 1)), cos(R(0, 0) + R(1, 1)) {}
   SARRUS_INLINE T angle() const { return atan2(sin, cos); }
   SARRUS_INLINE T angle_near(const T& near) const { return turns_near(angle(), near); }
@@ -42,12 +42,12 @@ template <class T> struct TurnAboutZ {
   }
 };
 
-/// Difference of the pose X from a pose near it, in the axes of X.
+/// Return the difference of the pose X from a nearby pose, in the axes of X.
 template <class T> SARRUS_INLINE Motion<T> off_by(const Transform<T>& X, const Transform<T>& near) {
   return {log(Mat3<T>(near.R.transpose()) * X.R), transpose_times(X.R, Vec3<T>(X.p - near.p))};
 }
 
-/// Residual of the components that are not free; `nearest`: the nearest pose that the joint can take.
+/// Compute the residual of the components that are not free; `nearest`: the nearest pose that the joint can take.
 template <class T>
 SARRUS_NOINLINE void close_components(int free, const Transform<T>& X, const Transform<T>& nearest, ClosingJoint<T>& out) {
   const bool turns_freely = (free & 7) == 7;

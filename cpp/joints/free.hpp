@@ -16,7 +16,7 @@ struct Free : JointDefaults, UnitSubspace<rx, ry, rz, tx, ty, tz> {
     return {rotation(Quaternion<T>::load(c.q)), vec3<T>(c.q[4], c.q[5], c.q[6])};
   }
   template <class T> static SARRUS_INLINE void clear_transmitted(ArticulatedInertia<T>& A) {
-    A = {Sym3<T>::zero(), skew(zero3<T>()), Sym3<T>::zero()};  // a free body passes nothing on
+    A = {Sym3<T>::zero(), skew(zero3<T>()), Sym3<T>::zero()};  // a free joint transmits no inertia to the predecessor
   }
   template <class T> static void integrate(const T* q, const T* dv, T* q1) {
     const Pose<T> step = exp(load_motion(dv));
@@ -45,14 +45,15 @@ struct Free : JointDefaults, UnitSubspace<rx, ry, rz, tx, ty, tz> {
     quaternion_near(X.R, near).store(q);
     for (int k = 0; k < 3; ++k) q[4 + k] = X.p(k);
   }
-  /// Displacement of the origin in its uniform motion: h (v0 + c x v0), with v0 the mean velocity and c = h w/2.
+  /// Also convert the displacement of the origin to that of its uniform motion: h (v0 + c x v0), with the mean velocity v0 and c = h w/2.
   template <class T> static void cayley_to_exponential(T* u) {
     const Vec3<T> turn = vec3<T>(u[0], u[1], u[2]), along = vec3<T>(u[3], u[4], u[5]);
     const T c2 = T(0.25) * dot(turn, turn), share = cayley_share(turn);
     const auto small = c2 < T(1e-6);
     const T stretch = select(small, T(2.0 / 3.0) - c2 * (T(2.0 / 15.0) - c2 * T(2.0 / 35.0)),
                              (share * (T(1.0) + c2) - T(1.0)) / select(small, T(1.0), c2));
-    const Vec3<T> across = cross(turn, cross(turn, along)) * (T(-0.25) * stretch);  // of the part across the axis
+    // contribution of the component perpendicular to the axis
+    const Vec3<T> across = cross(turn, cross(turn, along)) * (T(-0.25) * stretch);
     for (int k = 0; k < 3; ++k) u[k] *= share, u[3 + k] += across(k);
   }
 };

@@ -7,7 +7,7 @@ template <class T> SARRUS_INLINE Mat3<T> turn_about(int axis, const T& sin, cons
   return axis == 0 ? rotation_x(sin, cos) : axis == 1 ? rotation_y(sin, cos) : rotation_z(sin, cos);
 }
 
-// Values of the fixed coordinates: sines of rotations and displacements, then cosines.
+// Constants of the fixed coordinates, in this order: sines of the rotations, displacements, cosines of the rotations.
 template <class T> SARRUS_INLINE T fixed_sine(const JointNumbers<T>& k, int r) { return k[r]; }
 template <class T> SARRUS_INLINE T fixed_cosine(const JointNumbers<T>& k, int r) { return k[6 + r]; }
 template <class T> SARRUS_INLINE T fixed_displacement(const JointNumbers<T>& k, int t) { return k[3 + t]; }
@@ -19,7 +19,7 @@ template <class T> SARRUS_INLINE void read_angles(int free, Mat3<T> R, T (&sin)[
     const T inverse = T(1.0) / sqrt(s * s + c * c + T(1e-300));
     sin[k] = s * inverse, cos[k] = c * inverse;
   };
-  if (free == 5) {  // y is held between them
+  if (free == 5) {  // only x and z are free, and the fixed rotation about y is between them
     const T side = select(cos[1] < T(0.0), T(-1.0), T(1.0));
     read(0, -side * R(1, 2), side * R(2, 2));
     read(2, -side * R(0, 1), side * R(0, 0));
@@ -124,7 +124,7 @@ template <int N> struct Gimbal : JointDefaults, VectorCoordinates<N> {
   static constexpr const char* name = "Gimbal";
   static constexpr CoordinateList coordinates = {{"rx", "rad"}, {"ry", "rad"}, {"rz", "rad"},
                                                  {"tx", "m"},   {"ty", "m"},   {"tz", "m"}},
-                                  velocities = coordinates;  // only the free ones are used
+                                  velocities = coordinates;  // only the free coordinates are used
   static constexpr int nv = N, free_components = combined;
   static constexpr bool constant_subspace = false;
   static bool has(const JointConstants& k, int i) { return k.free >> i & 1; }
@@ -137,7 +137,7 @@ template <int N> struct Gimbal : JointDefaults, VectorCoordinates<N> {
   }
 
   template <class T> struct Stages {
-    T sin[3], cos[3];       // of the three rotations
+    T sin[3], cos[3];       // sines and cosines of the three rotations
     Vec3<T> d;              // displacement
     Vec3<T> axis[3];        // columns of the three rotations, in the successor's axes (2.38, 2.39)
   };

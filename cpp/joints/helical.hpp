@@ -20,7 +20,7 @@ struct Helical : OneAxis, ConstantSubspace<1>, VectorCoordinates<1> {
     S.column[0].linear(2) = c.constants[0];
     return S;
   }
-  /// The displacement of X determines the number of whole revolutions, which its rotation does not.
+  /// Read q at the pose X. The number of whole revolutions is determined from the displacement, because the rotation does not determine it.
   template <class T> static void read(const JointNumbers<T>& k, const Transform<T>& X, const T* near, T* q) {
     q[0] = TurnAboutZ<T>(X.R).angle_near(pitch(*k.constants) != 0.0 ? X.p(2) / k[0] : near[0]);
   }

@@ -3,18 +3,18 @@
 // file distinguishes them.
 //
 //   name                        name of the type for users
-//   coordinates, velocities     name and unit of each
+//   coordinates, velocities     name and unit of each coordinate and velocity
 //   nq, nv                      number of coordinates, number of velocities
 //   is_rate(k)                  true if velocity k is the rate of coordinate k
 //   free_components             bits of [angular; linear] in the successor's axes; `combined` if the columns of phi are not unit vectors
 //   constant_subspace           true if phi does not depend on q
 //   axis_names                  names of its axes in descriptions: none, one or two
-//   axes(axis, second, k)       axes in which phi has this form, expressed in those of the description; sets the values of k that depend on them
+//   axes(axis, second, k)       axes in which phi has this form, in the axes of the description; sets the constants of k that depend on them
 //   fields(k, field)            calls field("key", number, unit) for each further parameter that a description has
 //   settle(k)                   computes once, from these parameters, the constants that its functions use
-//   is_unconstrained            true for a length between two bodies, never in the tree; it provides measure(k, X, V, out) for read_joint()
+//   is_unconstrained            true if the joint has no constraint rows and is never a tree joint (Cable); it provides measure(k, X, V, out)
 //   its_own_reverse             true if the reversed joint is of the same kind, with the opposite axis
-//   ...                         and members that few joints define: JointDefaults
+//   ...                         members that only few joints define: see JointDefaults
 //
 //   transform(c)                successor's pose in the predecessor
 //   subspace(c)                 the columns of phi, in the successor's axes at the successor's origin
@@ -23,10 +23,10 @@
 //   rate(q, v)                  the rate of the coordinates themselves
 //   bracket(u, v)               u v - v u of velocities in the successor's axes: the effect of the order of two motions
 //   close(k, X, V, out)         rows of the joint as a loop joint, see closing_rows.hpp
-//   read(k, X, near, q)         the q nearest to `near` that give the pose X: the inverse of transform()
-//   clear_transmitted(I)        sets entries of I to exact zeros that a free axis cannot transmit (only for joints that visit() inlines)
+//   read(k, X, near, q)         the inverse of transform(): the q with the pose X that are nearest to `near`
+//   clear_transmitted(I)        sets entries of I that a free axis cannot transmit to exact zeros (only for joints that visit() inlines)
 //
-// Axes were rotated onto z when the mechanism was built, so that the compiler folds the zeros and ones of phi when it inlines.
+// Axes are rotated onto z when a mechanism is built, so that the compiler can use the zeros and ones of phi as constants when it inlines.
 #pragma once
 
 #include <initializer_list>
@@ -72,13 +72,13 @@ template <class T> struct Coordinates {
   JointNumbers<T> constants;
 };
 
-/// phi v: a combination of n columns.
+/// Return phi v, a combination of n columns.
 template <class T> SARRUS_INLINE Motion<T> combination(int n, const Motion<T>* column, const T* v) {
   Motion<T> m = column[0] * v[0];
   for (int k = 1; k < n; ++k) m = m + column[k] * v[k];
   return m;
 }
-/// phi^T f: the generalised force of the wrench f along the joint (4.24).
+/// Compute phi^T f, the generalised force of the wrench f along the joint (4.24).
 template <class T> SARRUS_INLINE void project(int n, const Motion<T>* column, const Force<T>& f, T* tau) {
   for (int k = 0; k < n; ++k) tau[k] = dot(column[k], f);
 }
@@ -119,7 +119,7 @@ inline Mat3<double> axis_frame(const Vec3<double>& n) {
 /// Defaults of all joints.
 struct JointDefaults {
   static constexpr bool its_own_reverse = false, is_unconstrained = false;
-  static constexpr bool has_quaternion = false;  // q starts with one
+  static constexpr bool has_quaternion = false;  // true if q begins with a quaternion
   static constexpr bool has_pitch = false;  // true if the joint's parameter is the displacement along its axis per radian
   static constexpr bool has_ball_spring = false;  // true if springs act along the rotation vector of the quaternion
   static constexpr bool whole_turns_return = true;  // true if a whole revolution of an angle leads to the same pose
@@ -127,11 +127,11 @@ struct JointDefaults {
   static Mat3<double> axes(const Vec3<double>&, const Vec3<double>&, JointConstants&) { return Mat3<double>::Identity(); }
   template <class F> static void fields(JointConstants&, F) {}
   static void settle(JointConstants&) {}
-  /// Return true if the joint has entry i of `coordinates`. A gimbal has only those that are free.
+  /// Return true if the joint has entry i of `coordinates`. A gimbal has only the free ones.
   static bool has(const JointConstants&, int) { return true; }
-  /// True if a pose determines the number of revolutions of the joint's angle.
+  /// Return true if a pose determines the number of revolutions of the joint's angle.
   static bool pose_tells_turns(const JointConstants&) { return false; }
-  /// Return the reason why it cannot be a loop joint, or null.
+  /// Return the reason why the joint cannot be a loop joint, or null if it can.
   static const char* cannot_close(const JointConstants&) { return nullptr; }
   /// Convert u from Cayley's map (of u/2) to the exponential map of the same rotation.
   template <class T> static void cayley_to_exponential(T*) {}
@@ -153,7 +153,7 @@ template <int N> struct ConstantSubspace {
     return rate;
   }
 };
-enum Component { rx, ry, rz, tx, ty, tz };  // of [angular; linear]
+enum Component { rx, ry, rz, tx, ty, tz };  // components of [angular; linear]
 constexpr int combined = -1;  // value of free_components if the columns are not unit vectors
 
 /// Columns that are unit vectors: the joint's velocities are components of the spatial velocity.

@@ -33,7 +33,7 @@ enum class JointKind : int {
 #define SARRUS_KIND(kind, ...) kind,
   SARRUS_JOINTS(SARRUS_KIND)
 #undef SARRUS_KIND
-      reversed  // any joint that the tree contains in the direction from successor to predecessor
+      reversed  // a joint of any kind that is described in the opposite direction, from successor to predecessor
 };
 
 constexpr JointKind joint_kinds[] = {

@@ -13,10 +13,10 @@ struct Universal : JointDefaults, VectorCoordinates<2> {
   static constexpr std::initializer_list<const char*> axis_names = {"axis1", "axis2"};
   static Mat3<double> axes(const Vec3<double>& first, const Vec3<double>& second, JointConstants& k) {
     const Vec3<double> across = first - second * dot(first, second);
-    Mat3<double> Q = axis_frame(second);  // parallel axes: any x will do
+    Mat3<double> Q = axis_frame(second);  // if the axes are parallel, the direction of x is arbitrary
     if (across.norm() >= 1e-9) Q.col(0) = across / across.norm(), Q.col(1) = cross<double>(Q.col(2), Q.col(0));
     const Vec3<double> turned = transpose_times(Q, first);
-    k.number[0] = turned(0), k.number[1] = turned(2);  // its y is 0
+    k.number[0] = turned(0), k.number[1] = turned(2);  // the y component is 0
     return Q;
   }
   template <class T> static Vec3<T> first_axis(const Coordinates<T>& c) {
@@ -47,7 +47,7 @@ struct Universal : JointDefaults, VectorCoordinates<2> {
   /// The row expresses that the angle between the two axes is constant: a . R z = a . z. It is z x a'.
   template <class T>
   static void close(const JointNumbers<T>& k, const Transform<T>& X, const Motion<T>& V, ClosingJoint<T>& out) {
-    const Vec3<T> a = transpose_times(X.R, first_axis(Coordinates<T>{nullptr, nullptr, nullptr, k}));  // from the child
+    const Vec3<T> a = transpose_times(X.R, first_axis(Coordinates<T>{nullptr, nullptr, nullptr, k}));  // in the child's axes
     const T inverse = T(1.0) / abs(k[0]);
     const Vec3<T> n = vec3<T>(-a(1) * inverse, a(0) * inverse, T(0.0)), e = transpose_times(X.R, X.p), &w = V.angular;
     out.row[0] = {n, zero3<T>()};

@@ -20,7 +20,7 @@ template <class F> SARRUS_INLINE auto visit_every(JointKind kind, int nv, F&& f)
   case JointKind::kind: return visit_size<__VA_ARGS__>(nv, f);
     SARRUS_JOINTS(SARRUS_CASE)
 #undef SARRUS_CASE
-    case JointKind::reversed: break;  // its own type is in its constants
+    case JointKind::reversed: break;  // the type of the original joint is stored in the constants
   }
   return decltype(f(Fixed{}))();
 }
@@ -38,8 +38,8 @@ template <class T> struct JointMotion {
   Motion<T> column[6], column_rate[6];
   Motion<T> bias;
 };
-/// The reversed joint, in which the predecessor moves relative to the successor. X, the columns s
-/// and their rates are those of the inverse pose: -Ad_X s, and -Ad_X (s-dot + V x s).
+/// Convert the motion of a joint to that of the reversed joint, in which the predecessor moves relative to the successor. X, the columns s and their
+/// rates become those of the inverse pose: X^-1, -Ad_X s, and -Ad_X (s-dot + V x s).
 template <class T> SARRUS_INLINE void reverse(int nv, const T* v, JointMotion<T>& m) {
   Motion<T> V = Motion<T>::zero();
   for (int k = 0; v && k < nv; ++k) V = V + m.column[k] * v[k];

@@ -1,5 +1,5 @@
-// Evaluation of many states on several threads, with a status for each. Arithmetic never mixes rows, so an invalid state affects only its own row:
-// its result is NaN, and its status is the reason for that.
+// Evaluation of many states on several threads, with a status for each. The rows of states are never mixed, so an invalid state affects only its own
+// row: the result is NaN, and the status is the reason.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 namespace sarrus {
 
 inline bool finite(const double* x, std::int64_t n) {
-  // x * 0 is 0, or NaN if x is not finite; there are several sums, because additions in a single sum would wait for one another
+  // x * 0 is 0, or NaN if x is not finite; several sums are used, because each addition to a single sum would wait for the previous one
   using P = Packet<2>;
   const auto pair = [x](std::int64_t i) { return P(Register<2>::real{x[i], x[i + 1]}) * P(0.0); };
   P a = 0.0, b = 0.0, c = 0.0, d = 0.0;
@@ -55,9 +55,9 @@ struct Batch {
   std::int64_t count;
   bool is_configuration[max_inputs];
   bool any_length;  // quaternions may have any norm
-  bool answerless;  // no state has a result, because it would be divided by a zero inertia
-  bool ends;  // part of a result may be NaN
-  const std::vector<std::int64_t>* variant_of_rows = nullptr;  // null: the indices that the mechanism has
+  bool answerless;  // true: no state has a result, because all would be divided by a zero inertia
+  bool ends;  // true: the last entries of a valid result may be NaN
+  const std::vector<std::int64_t>* variant_of_rows = nullptr;  // variant of each row; null: the indices that the mechanism stores
 
   /// Evaluate all chunks of a batch. The calling thread calls `stop` between chunks. Returns true if `stop` ended the evaluation.
   template <class Stop> bool run(std::int64_t threads, Stop stop) const {
@@ -119,7 +119,8 @@ struct Batch {
     }
   }
 
-  /// Number of rows in a chunk: so few that they fit into the cache of a thread, and so many that copying a variant's block is cheap in comparison.
+  /// Return the number of rows in a chunk. It is so small that a chunk fits into the cache of a thread, and so large that the cost of copying a
+  /// variant's block is small in comparison.
   std::int64_t rows_at_once() const { return m.variants() ? 512 : 64; }
 
   void work(std::int64_t begin, std::int64_t end) const {

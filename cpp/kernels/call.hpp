@@ -1,6 +1,5 @@
-// Common signature of all functions of a state: the inputs are constants and rows of scalars,
-// the outputs a row of scalars and a status (one per lane). Kernels for one state, kernels
-// for packets of states, and the bindings are all compiled from the list of operations.
+// Common signature of all functions of a state: the inputs are constants and rows of scalars, the outputs a row of scalars and a status (one per
+// lane). Kernels for one state, kernels for packets of states, and the bindings are all compiled from the list of operations.
 #pragma once
 
 #include "../dynamics/kinematics.hpp"
@@ -25,7 +24,7 @@ template <class T> struct Call {
     kinematics(tree, arena, q, v, a, k, ground);
     return k;
   }
-  /// Kinematics in input 0, which an earlier call of the operation `kinematics` computed.
+  /// Return the kinematics in input 0, which an earlier call of the operation `kinematics` computed.
   Kinematics<T> cached_motion() const { return Kinematics<T>::over(tree, const_cast<T*>(in[0])); }
 };
 

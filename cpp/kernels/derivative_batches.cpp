@@ -1,5 +1,5 @@
-// Kernels for states in lanes: derivatives of plain trees with respect to a state, and products of cotangents with derivatives. In all other
-// derivatives, lanes contain the directions of one state (derivative_kernels.cpp).
+// Kernels for states in lanes: derivatives of plain trees with respect to a state, and products of cotangents with derivatives. For all other
+// derivatives, the lanes are used for the directions of one state (derivative_kernels.cpp).
 #include "derivative_operations.hpp"
 #include "packets.hpp"
 #include "shared.hpp"

@@ -11,7 +11,7 @@ SARRUS_KERNEL(inverse_dynamics_derivatives, {
   const RneaInput<T> motion = {in[0], in[1], in[2], {in[3], in[4]}, call.wrenches(), call.wrench};
   inverse_dynamics_derivatives<SideBySide>(tree, arena, motion, out, out + tree.nv * tree.nv);
 })
-// without `tangent` the caller determines which columns are inconsistent
+// without `tangent`, no status is returned for inconsistent columns, because the caller checks them
 SARRUS_KERNEL(forward_dynamics_derivatives, {
   OffLoops<T> off;
   LoopInput<T> state = {in[0], in[1], in[2], call.wrenches(), call.wrench, in[4], in[5]};
@@ -26,7 +26,7 @@ SARRUS_KERNEL(multiplier_derivatives, {
   return verdict_of_solution(multiplier_derivatives<SideBySide>(tree, arena, state, in[3][0] > 0.0, out), off);
 })
 
-// out[0] is LinearOutput::exact, 0 if derivatives do not exist. The chosen coordinates are the last entries of the output
+// out[0] is LinearOutput::exact, which is 0 if derivatives do not exist. The last entries of the output are the chosen coordinates.
 SARRUS_KERNEL(linear_equations, {
   OffLoops<T> off;
   LoopInput<T> state = {in[0], in[1], in[2], call.wrenches(), call.wrench, in[5], in[6]};

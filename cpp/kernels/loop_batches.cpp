@@ -19,18 +19,19 @@ void many_at_a_time(const Tree& tree, const Parameters& p, const Rows& rows, std
     many<op, loop_lanes>(tree, p, rows, begin, end);
 }
 
-/// States that cannot be computed in lanes are computed one by one.
+/// Compute least reactions in lanes; states for which this is not possible are computed one by one.
 void least_reactions_at_a_time(const Tree& tree, const Parameters& p, const Rows& rows, std::int64_t begin, std::int64_t end) {
   constexpr Operation op = Operation::least_reactions;
-  if (rows.in[3])  // compliances
+  if (rows.in[3])  // compliances require one state at a time
     return one_by_one<op>(tree, p, rows, begin, end);
   many_at_a_time<op>(tree, p, rows, begin, end);
   for (std::int64_t i = begin; i < end; ++i)
     if (rows.status[i] != 0) one_by_one<op>(tree, p, rows, i, i + 1);
 }
 
-/// Operations without kernels for states in lanes, for three reasons. Rows on dual numbers take half a minute to compile, and are not
-/// performance-critical. The operation equilibrium uses lanes for directions. Computations of ranks have branches that differ between states.
+/// Return true for operations without kernels for states in lanes, of which there are three groups. Operations that evaluate rows on dual numbers
+/// take half a minute to compile, and are not critical for performance. `equilibrium` uses the lanes for directions. Computations of ranks branch
+/// differently for each state.
 constexpr bool is_unbatched(Operation op) {
   return op == Operation::constraint_jacobian_derivative || op == Operation::equilibrium || op == Operation::loop_motions ||
          op == Operation::reduced_dynamics || op == Operation::path_motion;

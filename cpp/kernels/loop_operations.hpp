@@ -108,7 +108,7 @@ SARRUS_KERNEL(velocity_jump, return changed_velocity(call, in[2], in + 3, false,
 SARRUS_KERNEL(configuration_by_mass, return closure(project_configuration(tree, arena, in[0], in[1], in[2], in[3], false, out));)
 SARRUS_KERNEL(configuration_plain, return closure(project_configuration(tree, arena, in[0], in[1], in[2], in[3], true, out));)
 SARRUS_KERNEL(least_motion, return verdict(least_motion(tree, arena, in[0], in[1], in[2], in[3], in[4], in[5], in[6], out));)
-// the remaining |phi| is stored after the configuration; the caller compares it with its tolerance
+// the remaining |phi| is stored after the configuration, because the caller compares it with its tolerance
 SARRUS_KERNEL(close, {
   normalize(tree, in[0], out);
   const ClosureOptions<T> options = {in[1], in[1] + tree.nv, in[2][0], in[2][1], in[2][2]};
@@ -132,7 +132,7 @@ SARRUS_KERNEL(branch, {
   return select(traced.branch.trace(q, out) < T(call.parameters.inputs - 1.0), T(no_answer), T(0.0));
 })
 SARRUS_KERNEL(move_along_branch, TracedBranch<T>(call).branch.move(out, out + tree.nq);)
-// no test here: the caller compares the imbalance along each mode with its tolerance
+// the result is not tested here, because the caller compares the imbalance along each mode with its tolerance
 SARRUS_KERNEL(equilibrium, {
   const int nv = tree.nv;
   const EquilibriumInput input = {in[1], in[2], in[2] + nv, in[3][0] > 0.0, in[3][1], in[4], in[5]};
@@ -158,7 +158,7 @@ SARRUS_KERNEL(effort_regressor, return verdict(effort_regressor(tree, arena, cal
                                                                 place(tree, arena, in[0], in[3], in[4]), out));)
 SARRUS_KERNEL(loop_jacobian, return verdict(loop_jacobian(tree, arena, call.motion(in[0], none, none),
                                                           place(tree, arena, in[0], in[1], in[2]), call.frame(), out));)
-// no test here: the caller checks if the coordinates determine the motion
+// the result is not tested here, because the caller checks if the coordinates determine the motion
 SARRUS_KERNEL(reduced_dynamics, {
   const ReducedInput input = {in[0], in[1], in[2], in[2] + tree.nv, in[3], in[4], in[5], in[6], call.wrenches(), call.wrench};
   reduced_dynamics(tree, arena, input, call.frame(), out);

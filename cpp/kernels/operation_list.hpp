@@ -23,7 +23,7 @@ constexpr int max_inputs = 7;
 namespace fact {
 enum Fact : unsigned {
   at_frame = 1,       // takes a frame, and a choice of axes for the result
-  loads = 2,          // takes wrenches from outside
+  loads = 2,          // takes external wrenches
   divides = 4,        // solves an equation: a valid state may have no solution
   needs_mass = 8,     // no result exists if the mechanism has no mass
   any_length = 16,    // takes quaternions of any length

@@ -90,7 +90,7 @@ inline int size_of(InputSize size, const Tree& t) {
     case InputSize::coordinates: return t.nv + 6;
     case InputSize::piece: return 2 * (t.nq + t.nv + 1);
     case InputSize::guide: return 1 + 2 * t.nv * t.nv;
-    case InputSize::waypoints: return 1 + t.nq + t.loops.pfaffian_values;  // per waypoint
+    case InputSize::waypoints: return 1 + t.nq + t.loops.pfaffian_values;  // length for one waypoint
     case InputSize::displacements: return 3 * t.nv;
     case InputSize::near: return t.loop_nq;
     case InputSize::loop_efforts: return t.loop_nv;
@@ -105,7 +105,7 @@ inline int size_of(InputSize size, const Tree& t) {
   return 0;
 }
 
-/// True if a row of `numbers` values may be an input of this length.
+/// Return true if a row of `numbers` values may be an input of this length.
 inline bool fits(InputSize size, std::int64_t numbers, const Tree& t) {
   const int expected = size_of(size, t);
   return size == InputSize::waypoints ? numbers > 0 && numbers % expected == 0 : numbers == expected;
@@ -119,7 +119,8 @@ struct SizeInputs {
   int inputs = 0;  // number of waypoints
 };
 
-/// Length of the results of linearisation (loops/linear_equations.hpp) with n coordinates of configuration and velocity together.
+/// Return the length of the results of a linearisation (loops/linear_equations.hpp), where n is the number of coordinates of configuration and
+/// velocity together.
 inline int linear_equations_size(int nv, int n) { return 5 + n * (1 + 2 * nv + n); }
 
 inline int size_of_axis(char axis, const Tree& t) {
@@ -141,14 +142,14 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'A': return t.nq + branch_outcome::numbers;
     case 'E': return t.nq + t.loops.rows + t.nv * (3 + t.nv) + 2;
     case 'D': return t.nv * (6 * t.nv + 2);
-    case 'L': return linear_equations_size(t.nv, 2 * t.nv) + t.nv;  // for any coordinates, and which they are
+    case 'L': return linear_equations_size(t.nv, 2 * t.nv) + t.nv;  // largest length, and the indices of the coordinates
     case 'N': return Dimensions<double>::size(t);
     case 'G': return 3 * t.nv + 10 * (t.bodies - 1);
     case 'H': return t.nv + 10 * (t.bodies - 1);
     case 'F': return t.nv * t.nv + 1;
     case 'S': return t.nq + 2 * t.nv + 1;
     case 'R': return 3 + t.nv * (5 + 3 * t.nv);
-    case 'W': return 1;  // or the number of waypoints
+    case 'W': return 1;  // multiplied by the number of waypoints
     case 'J': return t.loop_nq;
     case 'K': return t.loop_nv;
     case 'i': return t.nv + t.loops.rows;

@@ -15,8 +15,8 @@ namespace {
 #endif
 #endif
 
-/// Transpose four rows of four values in registers. If a row has seven values, the second block begins at the fourth value, so that it overlaps the
-/// first.
+/// Transpose four rows of four values in registers. Rows of seven values are transposed in two blocks; the second one begins at the fourth value, so
+/// that it overlaps the first one.
 #ifdef SARRUS_TRANSPOSES
 template <int W> constexpr bool transposes = W == 4;
 using Four = Register<4>::real;
@@ -92,7 +92,7 @@ SARRUS_NOINLINE void in_packets(Packet<W, Own> (*kernel)(const Call<Packet<W, Ow
   for (int k = 0; k < p.wrenches; ++k) wrench[k] = arena.take<P>(6);
   P* out = arena.take<P>(rows.out_size);
   for (std::int64_t i = begin; i < end; i += W) {
-    // a large result has left the cache since the last packet, so its lines are prefetched during the evaluation
+    // prefetch the output during the evaluation, because a large output is no longer in the cache
     const std::int64_t last = std::min<std::int64_t>(i + W, end) * rows.out_size;
     for (std::int64_t k = i * rows.out_size; k < last; k += 8) __builtin_prefetch(rows.out + k, 1);
     for (int k = 0; k < max_inputs; ++k)

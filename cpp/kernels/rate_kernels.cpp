@@ -1,6 +1,5 @@
-// Kernels of first derivatives of functions of a state: one column for each displacement of an
-// input (of q in the tangent space). The kernel of the function is evaluated on dual numbers
-// (simd/dual.hpp), with as many directions as there are lanes. No derivative formulas are needed.
+// Kernels of first derivatives of functions of a state: one column for each displacement of an input (of q in the tangent space). The kernel of the
+// function is evaluated on dual numbers (simd/dual.hpp), with as many directions as there are lanes, so no derivative formulas are needed.
 #include "../dynamics/derivatives.hpp"
 #include "loop_operations.hpp"
 #include "run.hpp"
@@ -65,7 +64,7 @@ inline void tangent_by_coordinates(const Tree& tree, Arena& arena, const double*
   }
 }
 
-/// Write the derivatives of J(q) v: by q the rates of J times v, and by v the matrix J.
+/// Write the derivatives of J(q) v: those with respect to q, which are rates of J times v, and those with respect to v, the matrix J.
 inline void constraint_rates_derivatives(const Call<double>& call) {
   const Tree& tree = call.tree;
   const int nv = tree.nv, rows = tree.loops.rows;

@@ -6,7 +6,7 @@
 
 namespace sarrus {
 
-/// Return the external wrenches of a call, complete with their values.
+/// Return the external wrenches of a call, with their frames and values.
 template <class T>
 SARRUS_INLINE ExternalWrench<T>* external_wrenches(const Parameters& p, Arena& arena, const NumbersOf<T>& numbers,
                                                    const T* const* value) {

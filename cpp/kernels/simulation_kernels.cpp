@@ -124,7 +124,7 @@ void row_units_at(const Tree& tree, double time, const double* q, const double* 
   constraint_rows(tree, arena, place(tree, arena, q, &time, none), out, 0, tree.loops.constraints);
   for (int i = 0; i < tree.loops.constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];
-    // divided by the number of columns per joint, so that the tolerance does not depend on the length of a loop
+    // divide by the number of columns, so that the tolerance does not depend on the number of joints in a loop
     const double columns = c.columns > 0 ? c.columns : 1;
     for (int r = c.row; r < c.row + c.rows; ++r) rows[r] = rows[r] > 0.0 ? std::sqrt(rows[r] / columns) : 1.0;
   }

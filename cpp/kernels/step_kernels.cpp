@@ -1,9 +1,9 @@
 // Propagation of changes of a state forward through many steps, and of cotangents backward.
 //
-// A cotangent goes backward by vector-Jacobian products (simulation/step_pullback.hpp). If a step has no such products, derivatives along directions
-// of the step's initial state are used: along all directions or, on loops, along as many as there are degrees of freedom. Random directions W are
-// projected onto the loops: B = P W. Let c = B^T lambda be the products of the cotangent with the derivatives along B. Then lambda = U B (B^T U B)^-1
-// c. U are units that make entries comparable.
+// Cotangents are propagated by vector-Jacobian products (simulation/step_pullback.hpp). If a step has no such products, derivatives along directions
+// of the step's initial state are used: along all directions or, with loops, along as many as there are degrees of freedom. These are random
+// directions W, projected onto the loops: B = P W. Let c = B^T lambda be the products of the cotangent with the derivatives along B. Then lambda = U
+// B (B^T U B)^-1 c, where the diagonal matrix U contains units that make entries comparable.
 #include <algorithm>
 #include <cmath>
 
@@ -32,8 +32,8 @@ void scatter_runs(const P* from, int size, std::int64_t i, std::int64_t end, dou
     for (int k = 0; k < size; ++k) to[(i + l) * run_step + k] = lane(from[k], l);
 }
 
-/// Mark the parameters that may have an effect between two times. Of a table of efforts, these are the values at times within this interval and next
-/// to it.
+/// Mark the parameters that may have an effect between two times. In a table of efforts, these are the values at times in this interval, and the
+/// values next to it on both sides.
 void mark_acting(const ForceElements& elements, double from, double to, bool* acts) {
   elements.each([&](const auto& element) {
     using Kind = std::decay_t<decltype(element)>;
@@ -42,7 +42,7 @@ void mark_acting(const ForceElements& elements, double from, double to, bool* ac
       if constexpr (std::is_same_v<X, Number>) acts[x.at] = true;
       if constexpr (std::is_same_v<X, Range>) acts[x.lower.at] = acts[x.upper.at] = true;
     };
-    const_cast<Kind&>(element).fields([&](const char*, const auto& x, auto...) { mark(x); });  // only read
+    const_cast<Kind&>(element).fields([&](const char*, const auto& x, auto...) { mark(x); });  // fields() only reads here
     constexpr bool is_held = std::is_same_v<Kind, ZeroOrderHold>;
     if constexpr (is_held || std::is_same_v<Kind, EffortTable>) {
       double instant = 0.0;

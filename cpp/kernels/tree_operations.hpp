@@ -27,7 +27,7 @@ SARRUS_KERNEL(bias_forces, {
 })
 SARRUS_KERNEL(gravity_forces, {
   const T* rest = zeros<T>(arena, tree.nv);
-  Tree without = tree;  // forces of joints and springs are excluded from gravity forces
+  Tree without = tree;  // gravity forces exclude the forces of joints and springs
   without.has_joint_forces = without.ties_links = false;
   rnea(without, arena, RneaInput<T>{in[0], rest, rest}, out);
 })

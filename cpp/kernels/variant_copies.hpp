@@ -1,5 +1,5 @@
 // A thread's copy of the memory block that contains a variant's parameters. It contains the parameters of one variant (VariantCopy), or of W variants
-// interleaved by lanes (VariantLanes), as NumbersOf requires. The frames of a call are stored behind the block, because their poses are parameters of
+// interleaved by lanes (VariantLanes), as NumbersOf requires. The frames of a call are stored after the block, because their poses are parameters of
 // a variant too. Simulations store other data there (simulation/run_numbers.hpp).
 #pragma once
 
@@ -93,7 +93,7 @@ template <int W> class VariantLanes {
   /// Copy one variant to each lane. If there are fewer variants than lanes, the last variant is repeated.
   template <class Variant> void take(int count, Variant variant) {
     std::int64_t index[W];
-    bool in_row = true;  // true if the variants are consecutive and in one group, so that their values are contiguous
+    bool in_row = true;  // true if the variants are consecutive and in one group; then their values are contiguous
     for (int l = 0; l < W; ++l) {
       index[l] = variant(l < count ? l : count - 1);
       in_row = in_row && index[l] == index[0] + l;

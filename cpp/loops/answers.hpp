@@ -6,7 +6,7 @@
 
 namespace sarrus {
 
-/// J (rows x nv).
+/// Compute the dense J (rows x nv).
 template <class T> void constraint_jacobian(const Tree& tree, Arena& arena, const LoopState<T>& state, T* out) {
   const Loops& loops = tree.loops;
   T* J = arena.take<T>(loops.entries);
@@ -48,7 +48,7 @@ void constraint_bias(const Tree& tree, Arena& arena, const T* q, const T* v, con
   constraint_rows(tree, arena, state, row_output, 0, tree.loops.constraints);
 }
 
-/// Wrench of the multipliers on a constraint's child, at the origin and in the axes of its frame; zero if the constraint has no child.
+/// Return the wrench that a constraint's multipliers apply to its child, at the origin and in the axes of its frame; zero if it has no child.
 template <class T>
 Force<T> constraint_wrench(const Tree& tree, Arena& arena, const LoopState<T>& state, const Constraint& c, const T* multipliers) {
   Force<T> f = Force<T>::zero();
@@ -71,7 +71,7 @@ Force<T> constraint_wrench(const Tree& tree, Arena& arena, const LoopState<T>& s
   return f;
 }
 
-/// Wrenches of all constraints, each on the constraint's child at its frame, in the axes of the frames of the user's description.
+/// Compute the wrenches of all constraints. Each acts on the constraint's child at its frame, in the axes that this frame has in the user's model.
 template <class T>
 void loop_wrenches(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* multipliers, T* out) {
   for (int i = 0; i < tree.loops.constraints; ++i) {

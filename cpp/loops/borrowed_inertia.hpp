@@ -15,7 +15,8 @@
 
 namespace sarrus {
 
-/// Quasi-random number between -1 and 1 (multiples of the golden ratio), so that no direction is special.
+/// Return the k-th quasi-random number between -1 and 1 (from multiples of the golden ratio). A vector of them is perpendicular to no direction that
+/// occurs in practice.
 inline double scattered(int k) {
   const double part = 0.6180339887498949 * (k + 1);
   return (k % 2 ? -1.0 : 1.0) * (0.5 + part - static_cast<int>(part));
@@ -37,8 +38,8 @@ template <class T, class F> SARRUS_INLINE void each_entry(const Saddle<T>& s, F&
   }
 }
 
-/// Copy J and set its entries at rounding level to zero; their reference is the largest entry of the same constraint in that column. A row of mere
-/// rounding errors constrains nothing, but residuals, which are relative to the row's own scale, would treat it as an ordinary row.
+/// Copy J and set its entries at rounding level to zero, relative to the largest entry of the same constraint in that column. Otherwise a row that
+/// consists of rounding errors, and constrains nothing, would count as an ordinary row, because residuals are relative to the row's own scale.
 template <class T> SARRUS_INLINE const T* without_rounding(const Saddle<T>& s, Arena& arena) {
   int entries = 0;
   for (int i = 0; i < s.constraints; ++i) entries += s.tree.loops.constraint[i].rows * s.tree.loops.constraint[i].columns;
@@ -102,7 +103,8 @@ SARRUS_NOINLINE void borrow_inertia(const Saddle<T>& matrix, Arena& arena, T* mo
   for (int r = 0; r < s.rows; ++r) scale[r] = select(scale[r] > T(0.0), scale[r], T(1.0));
 }
 
-/// True if the loops allow a motion that moves no mass. The test: a pseudo-random force then causes accelerations of about 1 / epsilon.
+/// Return true if the loops allow a motion that moves no mass. It is found by a pseudo-random force, which then causes accelerations of about 1 /
+/// epsilon.
 template <class T, class Solve>
 SARRUS_NOINLINE auto is_undetermined(const Saddle<T>& s, Arena& arena, const Solve& solve) {
   const Arena::Scope scope(arena);

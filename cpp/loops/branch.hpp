@@ -5,12 +5,12 @@
 //
 //   x = onward + argmin |J y - (c - J onward)|^2 + mu |y|^2,    c = -d phi / ds along the inputs
 //
-// A step follows the tangent and then closes the loops again; it is halved if the correction is too long. Where J loses rank, branches intersect.
-// There the inputs do not determine the motion completely: its undetermined component continues in its previous direction (`onward`), which is zero
-// elsewhere. Where two branches come close without an intersection, a step must not jump from one to the other. Let Q be an orthonormal basis of the
-// range of J at one end of a step: det(Q^T J) has one sign along a branch, and the opposite sign on the other branch. The same holds for det(J_0^T
-// J_1), with J at both ends. A step with a negative determinant is halved too. If it is still negative at the shortest step, the branches intersect
-// exactly, and the step is accepted.
+// A step follows the tangent and then closes the loops again; it is halved if the correction is too long. At positions where J loses rank, branches
+// intersect. There the inputs do not determine the motion completely, and its undetermined component continues in its previous direction (`onward`,
+// which is zero elsewhere). If two branches come close without an intersection, a step must not jump from one to the other. Such a jump is detected
+// by a sign: let Q be an orthonormal basis of the range of J at one end of a step; det(Q^T J) has one sign along a branch, and the opposite sign on
+// the other branch. The same holds for det(J_0^T J_1), with J at both ends. A step with a negative determinant is halved too. If the determinant is
+// still negative at the shortest step, the branches intersect exactly, and the step is accepted.
 //
 // If the inputs determine the motion and it is smooth, no tangent is needed: the differences of previous steps predict the next step, and two Newton
 // steps with one factor correct it. If e is the error of the prediction, it is C e^2 after the first Newton step and C^2 e^3 after the second. The
@@ -35,7 +35,7 @@
 namespace sarrus {
 
 template <class T> struct BranchInput {
-  const T* prescribed;  // (nv) 1 for prescribed (fixed) joints, else 0; the same for all lanes
+  const T* prescribed;  // (nv) 1 for velocities of prescribed (fixed) joints, else 0; the same for all lanes
   const T* scale;  // (nv + rows) scales of velocities and rows, as in closing.hpp
   // longest scaled step of a joint; fraction of a segment below which a step is too short and the branch has ended
   T max_step, min_step;
@@ -51,7 +51,7 @@ template <class T> struct BranchInput {
 template <class T> class PathSegment {
  public:
   T time, *targets, *displacement;
-  T* pace;  // (paces) change of each input over the segment: displacements of joints, time, targets
+  T* pace;  // (paces) change of each input over the segment: joint displacements, then time, then targets
 
   static int paces(const Tree& tree) { return tree.nv + 1 + tree.loops.pfaffian_values; }
 
@@ -155,7 +155,7 @@ template <class T> SARRUS_NOINLINE T sign_of_determinant(int n, T* A, double zer
     sign = select(pivot > least, sign, select(pivot < -least, -sign, T(0.0)));
     const T inverse = T(1.0) / select(abs(pivot) > T(0.0), pivot, T(1.0));
     for (int i = k + 1; i < n; ++i) {
-      if (!any(abs(A[i * n + k]) > T(0.0))) continue;  // entry of joints in different loops
+      if (!any(abs(A[i * n + k]) > T(0.0))) continue;  // the entry is zero if the two joints are in different loops
       const T l = A[i * n + k] * inverse;
       for (int j = k + 1; j < n; ++j) A[i * n + j] -= l * A[k * n + j];
     }
@@ -232,21 +232,23 @@ template <class T> class Branch {
     const T none = no_rotation(tree_, in_.waypoints + (in_.inputs - 1) * in_.numbers(tree_) + 1 + tree_.nq);
     out[0] = outcome, out[1] = open, out[2] = select(none > T(0.5), T(0.0), passed), out[3] = crossings_;
   }
-  /// Rank of J at the beginning of the last step; at an intersection of branches, the rank that J has beside the intersection.
+  /// Return the rank of J at the beginning of the last step; at an intersection of branches, the rank of J near the intersection.
   T rank() const { return rank_; }
 
  private:
   // damping (mu / |phi|) of the steps that close the loops: it can be small, because a prediction is near the branch
   static constexpr double damping = 1e-3;
   static constexpr double most_steps = 18.0;
-  static constexpr double aside = 0.1;  // largest distance of a prediction from the branch, relative to the length of the step
+  // largest allowed distance of a prediction from the branch, relative to the length of the step
+  static constexpr double aside = 0.1;
   static constexpr int changes = 10;  // number of orders of differences between steps; order 0 are the steps themselves
   static constexpr int most_unseen = 3;  // largest number of consecutive inputs without a second Newton step
   static constexpr double jump_farthest = 1.0;  // largest |phi| for which a jump is tried; the jump is verified afterwards
   // largest displacement of a revolute joint in a segment [rad]; in a longer segment the direction of rotation is ambiguous, so it is not traced
   static constexpr double half_turn = 3.2;
   static constexpr double contraction = 0.25;  // largest ratio of Newton's second step to the first
-  static constexpr double shares = 5e-4;  // largest (step / previous step)^2 at which the following steps reuse the factor
+  // largest squared ratio of a step to the previous one for which the next step reuses the factor
+  static constexpr double shares = 5e-4;
   static constexpr int most_newton_steps = 10;
   // pivots of J^T J below this fraction of its largest diagonal entry are zero
   static constexpr double singular = tolerances::present * tolerances::present;
@@ -306,7 +308,7 @@ template <class T> class Branch {
     return select(determined_ > T(0.5), sign_of_determinant(movings_, gram(a.J, b.J)), T(1.0));
   }
 
-  /// Sign of det(A^T B), 0 if A or B has lost rank.
+  /// Return the sign of det(A^T B), or 0 if A or B has lost rank.
   T orientation(const T* A, const T* B) {
     const Arena::Scope scope(arena_);
     return sign_of_determinant(movings_, gram(A, B), singular);
@@ -379,7 +381,8 @@ template <class T> class Branch {
       const auto jumped = outcome > T(branch_outcome::free + 0.5);
       for (int i = 0; i < tree_.nq; ++i) q[i] = select(jumped, q[i], start[i]);
     }
-    if (const auto free = abs(outcome - T(branch_outcome::free)) < T(0.5); any(free)) {  // the nearest, as in a search
+    // if the inputs leave motions free, return the nearest configuration, as a search does
+    if (const auto free = abs(outcome - T(branch_outcome::free)) < T(0.5); any(free)) {
       segment_.prescribe(q);
       const ClosureOptions<T> near = {options_.column, options_.row, T(tolerances::near_damping),
                                       select(free, T(tolerances::near_steps), T(0.0)), T(tolerances::near_gap)};
@@ -495,7 +498,8 @@ template <class T> class Branch {
     rank_ = select(meet, rank_, values.rank);
     T along = T(0.0), size = T(0.0);
     for (int k = 0; k < segment_.paces(tree_); ++k) along += segment_.pace[k] * pace_[k], size += pace_[k] * pace_[k];
-    // if the motion is determined, `onward` does not change the result, but improves the conditioning near an intersection of branches
+    // `onward` is used in all lanes whose inputs determine the motion, too: there it does not change the result, but improves the conditioning near
+    // an intersection of branches
     const T continues = select(meet, T(1.0), determined_), share = continues * (along / select(size > T(0.0), size, T(1.0)));
     for (int k = 0; k < nv; ++k) x[k] = select(options_.column[k] > T(0.0), onward_[k] * share, T(0.0));
 
@@ -516,7 +520,7 @@ template <class T> class Branch {
     const int nv = tree_.nv, nq = tree_.nq;
     const auto active = done_ < T(1.0);
     T *x = arena_.take<T>(nv), *v = arena_.take<T>(nv), *predicted = arena_.take<T>(nq), *next = arena_.take<T>(nq);
-    // lanes that wait keep their data
+    // save the data of lanes that have arrived, because they do not take this step
     const T rank = rank_, determined = determined_;
     T* J = arena_.take<T>(tree_.loops.entries);
     for (int k = 0; k < tree_.loops.entries; ++k) J[k] = current_.J[k];
@@ -557,7 +561,7 @@ template <class T> class Branch {
     for (int k = 0; k < segment_.paces(tree_); ++k) pace_[k] = select(active, segment_.pace[k], pace_[k]);
     for (int i = 0; i < nq; ++i) q[i] = select(good, next[i], q[i]);
     for (int k = 0; k < tree_.loops.entries; ++k) current_.J[k] = select(good, trial_.J[k], current_.J[k]);
-    // after 60 halvings the step is zero in any units
+    // after 60 halvings the step is negligible in any unit
     const T size = select(failures_ > T(60.0), T(0.0), step_);
     const auto ends = both(both(active, failures_ > T(0.5)), size < in_.min_step);
     ended_ = select(ends, T(1.0), ended_), reached_ = select(ends, done_, reached_);
@@ -589,7 +593,8 @@ template <class T> class Branch {
   T first_length_ = T(1.0), second_length_ = T(1.0);  // lengths of Newton's two steps at the last input that had a second step
   int unseen_ = 0;  // number of inputs since then
   T failures_ = T(0.0);  // number of consecutive failed steps
-  T done_ = T(0.0), step_ = T(1.0), ended_ = T(0.0), reached_ = T(0.0);  // fractions of a segment
+  // fractions of the segment: completed part, next step, completed part when the branch ended (reached_); ended_: 1 if the branch has ended
+  T done_ = T(0.0), step_ = T(1.0), ended_ = T(0.0), reached_ = T(0.0);
   T crossings_ = T(0.0);  // singular positions that were passed
 };
 

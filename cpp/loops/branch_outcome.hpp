@@ -3,13 +3,13 @@
 
 namespace sarrus::branch_outcome {
 
-constexpr double jumped = 1.0;  // one jump, verified to be on the branch
+constexpr double jumped = 1.0;  // the last configuration was reached by one jump, and lies on the branch
 constexpr double followed = 2.0;  // the branch was traced by steps, up to the last input or to the branch's end
-// one jump; the branch is undetermined: the inputs leave motions free, or the initial configuration is singular
+// one jump was made; no branch is defined, because the inputs leave motions free, or because the initial configuration is singular
 constexpr double free = 0.0;
-// the jump may have left the branch, and no path could be traced because the initial targets are unknown
+// one jump was made, which may have left the branch; no path could be traced, because the initial targets are unknown
 constexpr double doubtful = -1.0;
-constexpr double off_loops = -2.0;  // one jump, from an initial configuration with open loops
+constexpr double off_loops = -2.0;  // one jump was made from an initial configuration with open loops
 
 constexpr int numbers = 4;  // number of outputs after the configuration
 

@@ -1,6 +1,6 @@
-// Stiffness matrix of bodies that bushings of unit stiffness connect to each other and to the
-// ground, and its Cholesky factor in 6 x 6 blocks. The body with the fewest neighbours is
-// eliminated first. This minimum-degree order is computed for each state, with one bit per body.
+// Stiffness matrix of bodies that are connected to each other and to the ground by bushings of unit stiffness, and its Cholesky factor in 6 x 6
+// blocks. The body with the fewest remaining neighbours is eliminated next. This minimum-degree order is computed for each state; sets of neighbours
+// are stored as bits.
 //
 //   cost    about 400 multiplications per body, and 200 for each pair of bodies that become coupled when the body is eliminated
 #pragma once

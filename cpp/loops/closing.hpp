@@ -3,8 +3,8 @@
 //   x = argmin |J x + phi|^2 + mu |x|^2,    q <- integrate(q, x),    mu in proportion to |phi|,
 //
 // These are Levenberg and Marquardt's steps, which approach Newton's steps as mu decreases. They converge quadratically even if rows of J depend on
-// one another, as in planar loops, or if J loses rank on a set of solutions that are not isolated (Fan and Yuan, Computing 74, 2005). At a double
-// root each step halves the distance. With y = -(J x + phi) / mu a step is the saddle equation
+// one another, as in planar loops, or if J is rank-deficient at solutions that are not isolated (Fan and Yuan, Computing 74, 2005). Near a double
+// root each step only halves the distance. With y = -(J x + phi) / mu, a step is the solution of the saddle equation
 //
 //   [1 J^T; J -mu] [x; -y] = [0; -phi].
 //
@@ -129,7 +129,7 @@ template <class T> class StepSolver {
     for (int k = 0; k < nv; ++k) unit_weights[k] = T(1.0);
     for (int r = 0; r < rows_; ++r) unit_row_weights[r] = T(1.0), least[r] = T(0.0);
     for (int r = 0; r < rows_; ++r) S[r] = r < loops.rows ? mu : T(1.0);  // motor rows are inactive
-    // a damping below rounding level requires the proximal method in this lane; it does not change the results of other lanes
+    // lanes whose damping is below rounding level need the proximal method; the results of other lanes do not change
     if (any(tight > T(0.0)))
       for (int i = 0; i < loops.constraints; ++i) {
         const Constraint& c = loops.constraint[i];

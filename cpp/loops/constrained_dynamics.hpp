@@ -45,7 +45,8 @@ template <class T> struct LoopEquation {
     matrix.inertia = inverses(arena, matrix.tree.nv, matrix.mobility);
   }
 
-  /// Residual relative to the terms of the right-hand side, so that it is small even if these terms cancel; 0 if the terms overflow.
+  /// Return the residual relative to the terms of the right-hand side, not to their sum, so that it is small even if these terms cancel; 0 if the
+  /// terms overflow.
   SARRUS_INLINE T relative(const T& error) const {
     return select(terms < T(1e300), sqrt(error / select(terms > T(0.0), terms, T(1.0))), T(0.0));
   }
@@ -56,7 +57,7 @@ SARRUS_INLINE void set_row_weights(Arena& arena, LoopEquation<T>& e) {
   e.matrix.row_weight = inverses(arena, e.matrix.rows, e.scale);
 }
 
-/// Set M or another metric at a configuration, or set up the substructures. Does not set the rows and the right-hand side.
+/// Set M or another metric at a configuration, or set up the substructures. The rows and the right-hand side are not set.
 template <class T>
 SARRUS_INLINE LoopEquation<T> mass_equation(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> X,
                                             const Motion<T>* columns, const Metric<T>& metric = {}) {
@@ -233,14 +234,14 @@ template <class T> T moved_by_errors(const LoopEquation<T>& e, Arena& arena, con
 template <class T> T moved_by_rounding(const LoopEquation<T>& e, Arena& arena, const Factor<T>& factor, const T& size) {
   return moved_by_errors(e, arena, factor, size, T(tolerances::entry_rounding), true);
 }
-/// True if the position is so near to a singular one that derivatives would be meaningless. `moved`: result of moved_by_rounding().
+/// Return true if the position is so near to a singular one that derivatives would be meaningless. `moved`: result of moved_by_rounding().
 template <class T> SARRUS_INLINE auto is_near_singular(const T& moved, const T& size) {
   return moved > size * T(square(tolerances::differentiable));
 }
 
-/// True if gaps of the loops change the accelerations by more than tolerances::decides. The reason is that a gap makes dependent rows independent,
-/// which then lock the mechanism. `open`: squared norm of the gaps. `rows_only`: assume errors in the rows only; necessary if some velocities have no
-/// inertia.
+/// Return true if gaps of the loops may change the accelerations by more than tolerances::decides. This happens because a gap makes dependent rows
+/// independent, and the mechanism is then locked. `open`: squared norm of the gaps. `rows_only`: assume errors in the rows only; this is necessary if
+/// some velocities have no inertia.
 template <class T>
 SARRUS_NOINLINE auto gap_decides(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& solution, const T& open,
                                  bool rows_only = false) {
@@ -255,10 +256,11 @@ void check_gap(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& so
   if (any(off.open > T(0.0))) off.fault = select(gap_decides(e, arena, solution, off.open), T(2.0), off.fault);
 }
 
-/// Error bound of the accelerations, relative to them and to those of free bodies under the same forces. It is the sum of two estimated changes: by
-/// further correction steps, and by a rounding error in every entry of the equation. Near a singular position the second one grows like the true
-/// error, as 1 / singular value, even if the residual remains small. If the ratio of successive corrections is constant, the sum of all further
-/// corrections is the first of them / (1 - ratio). The ratio is near 1 if the regularisation is large compared with the squared singular value.
+/// Return an error bound of the accelerations, relative to the sum of their norm and that of the accelerations of free bodies under the same forces.
+/// It adds two estimated changes of the accelerations. The first is the sum of all further correction steps: next correction / (1 - ratio of
+/// successive corrections); this ratio is near 1 if the regularisation is large compared with the squared singular value. The second is the effect of
+/// a rounding error in every entry of the equation. Near a singular position it grows like the true error, as 1 / singular value, even if the
+/// residual remains small.
 template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& solution) {
   const Saddle<T>& matrix = e.solved();
   const int n = matrix.plan.unknowns;
@@ -344,9 +346,9 @@ T* least_multipliers(const Tree& full_tree, Arena& arena, const LoopEquation<T>&
   return lambda;
 }
 
-/// Compute the multipliers of least norm of all rows, and in `left` their relative residual. Near a singular position, these multipliers do not
-/// contain the loads of nearly dependent rows. Then the multipliers of the solution are used instead, if their residual is clearly smaller. (Both
-/// residuals include that of the accelerations.) Returns the smaller of the two residuals.
+/// Compute the multipliers of least norm of all rows, and their relative residual, `left`. Near a singular position, these multipliers lose the loads
+/// of nearly dependent rows. Then the multipliers of the solution are used instead, provided that their residual is clearly smaller. (Both residuals
+/// include that of the accelerations.) Returns the smaller of the two residuals.
 template <class T>
 T least_multipliers(const Tree& tree, Arena& arena, const LoopEquation<T>& e, const LoopSolution<T>& solution, T* multipliers,
                     T& left) {
@@ -364,8 +366,8 @@ T least_multipliers(const Tree& tree, Arena& arena, const LoopEquation<T>& e, co
   return select(with_any < with_least, with_any, with_least);
 }
 
-/// Least pivot among the loops' rows, each relative to the row's diagonal entry of J M^-1 J^T. It is at rounding level if a row depends on other
-/// rows, and 0 (unknown) with substructures.
+/// Return the least pivot of the loops' rows, each relative to the row's diagonal entry of J M^-1 J^T. It is at rounding level if a row depends on
+/// other rows. With substructures it is not known, and 0 is returned.
 template <class T> T least_pivot(const LoopEquation<T>& e, const LoopSolution<T>& solution) {
   if (e.pieces) return T(0.0);
   T most = T(1.0);

@@ -34,7 +34,7 @@ template <class T> struct ConstraintRows {
   T* target = nullptr;  // c
   T* gamma = nullptr;
   T* residual = nullptr;
-  const T* mobility = nullptr;  // (nv) 1/M_ii of the velocities, for `scale`; null: `scale` is not computed
+  const T* mobility = nullptr;  // input (nv): 1/M_ii of the velocities, for `scale`; null: `scale` is not computed
   T* scale = nullptr;  // diagonal entry of J M^-1 J^T that the row would have without cancellation in its entries
   T* gamma_size = nullptr;  // squared norm of the terms whose sum is gamma; rounding errors of gamma are relative to it
   OffLoops<T>* off = nullptr;  // needs `scale`
@@ -75,7 +75,7 @@ SARRUS_INLINE void check_plain_joint(const LoopState<T>& s, const Constraint& c,
   else
     parent = frame_on_parent(s, c);
   const Vec3<T> z = Vec3<T>(parent.R.col(2)), d = l.child.p - parent.p;
-  // these products and differences lose no digits if the gaps are small
+  // these formulas are chosen because they lose no digits if the gaps are small
   if (slides == 1) gap.linear = square(dot(z, d));
   if (slides == 2) gap.linear = dot(cross(z, d), cross(z, d));
   if (slides == 3) gap.linear = dot(d, d);

@@ -42,7 +42,7 @@ template <class T> struct ForwardDerivatives {
   }
 };
 
-/// True if row r of a constraint constrains a position, not only a velocity.
+/// Return true if row r of a constraint restricts positions, and not only velocities.
 inline bool holds_position(const Constraint& c, int r) {
   return visit_constraint(c.kind, [r](const auto& kind) { return kind.holonomic(r); });
 }
@@ -60,7 +60,8 @@ template <class R, class T = double> class SensitivityEquation {
   bool dependent = false;  // true if rows depend on one another in any of the states
   bool is_tight = false;  // true if the factor solves without corrections
 
-  /// Compute the accelerations and the factor; also the multipliers, unless the caller does this `later` with find_multipliers() or take_multipliers().
+  /// Compute the accelerations and the factor; also the multipliers, unless the caller does this `later` with find_multipliers() or
+  /// take_multipliers().
   SensitivityEquation(const Tree& tree, Arena& arena, const LoopInput<T>& in, bool later = false) : tree_(tree) {
     T* acceleration = arena.take<T>(tree.nv);
     a = acceleration;
@@ -76,8 +77,8 @@ template <class R, class T = double> class SensitivityEquation {
     rounding = sqrt(moved / select(size > T(0.0), size, T(1.0)));
     const T least = select(is_near_singular(moved, size), T(tolerances::contradiction), T(0.0));
     error = select(least > error, least, error);
-    // regularisation changes a solution by the fraction regularisation / (least eigenvalue of the rows); the inverse of that eigenvalue is estimated
-    // by moved / (size entry_rounding^2)
+    // corrections are unnecessary if the regularisation hardly changes a solution: the relative change is regularisation / (least eigenvalue of the
+    // rows), and the inverse of that eigenvalue is estimated by moved / (size entry_rounding^2)
     const bool borrows = equation_->epsilon || equation_->pieces;
     const auto tight =
         moved * T(tolerances::regularisation) < size * T(square(tolerances::entry_rounding) * tolerances::unresolved);
@@ -133,7 +134,8 @@ template <class R, class T = double> class SensitivityEquation {
   }
   T inertia(int k) const { return inverse_or_zero(equation_->matrix.mobility[k]); }
   T row_weight(int r) const { return equation_->matrix.row_weight[r]; }
-  /// Pseudo-random right-hand side of row r, to detect dependent rows: it is inconsistent for them, and leaves a residual.
+  /// Return the entry of row r in a pseudo-random right-hand side. It serves to detect dependent rows: for these the equation is inconsistent, and a
+  /// residual remains.
   T probe(int r) const { return T(scattered(tree_.nv + r)) / sqrt(row_weight(r)); }
 
   /// Solve for b; returns the relative residual. `terms` (unknowns): squared norms of the terms of b; if null, no residual is computed. S is R, the
@@ -291,8 +293,8 @@ template <class R> class ForwardSensitivity {
     equation_.template solve<R>(arena_, side.b, nullptr, x);
   }
 
-  /// Set x (unknowns) to Da and -Dlambda along these directions and changes of tau (null: none). Returns the relative residual; `least` as in
-  /// SensitivityEquation::solve. Kept: receives intermediate results if no matrices are precomputed.
+  /// Set x (unknowns) to Da and -Dlambda along these directions and changes of tau (null: none). Returns the relative residual. For `least` see
+  /// SensitivityEquation::solve. `kept` receives intermediate results, but only if no matrices are precomputed.
   struct Kept {
     const double* y = nullptr;
     R* DJ_y = nullptr;  // (rows) DJ y
@@ -426,7 +428,8 @@ void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<T
   for (int k = 0; k < n; ++k) out.displacement[k * n + k] = out.change[k * n + k] = T(1.0);
   using R = Along<T>;
   by_mass.template invert<R>(arena, out.tau);
-  const int count = (2 * n + columns_of<T, R> - 1) / columns_of<T, R>;  // for q, then for v
+  const int count =
+      (2 * n + columns_of<T, R> - 1) / columns_of<T, R>;  // packets of right-hand sides: those of q, then those of v
   R* X = arena.take<R>(n * count);
   std::fill(X, X + n * count, R(0.0));
   for (int k = 0; k < n; ++k) {
@@ -454,7 +457,7 @@ class AllowedMotions {
   int count = 0;
   const double *L, *shares;  // L^T and L^T M, each count x nv and row-major
 
-  /// Compute the basis: project pseudo-random motions, one per lane at a time, until two projections are found that depend on the earlier ones.
+  /// Compute the basis: project pseudo-random motions, one per lane, until two of the projections depend on the earlier ones.
   template <class R>
   AllowedMotions(const Tree& tree, Arena& arena, const ForwardSensitivity<R>& state, const double* M, bool displacements)
       : nv_(tree.nv) {
@@ -499,14 +502,15 @@ class AllowedMotions {
       visit(first, used_lanes, d);
     }
   }
-  /// out = X L^T M. X (rows x count, row-major) contains the derivatives along the motions of the basis.
+  /// Compute out = X L^T M. X (rows x count, row-major) contains the derivatives along the motions of the basis.
   void spread(const double* X, int rows, double* out) const { products(X, rows, shares, out); }
-  /// out = L L^T.
+  /// Compute out = L L^T, the inverse of M on the loops.
   void inverse_inertia(double* out) const { products(L, nv_, L, out); }
 
  private:
   void products(const double* X, int rows, const double* Y, double* out) const {
-    constexpr int together = 4;  // four motions at once, so that each row of the result is traversed a quarter as often
+    // four motions are summed at once, because each row of the result is then traversed a quarter as often
+    constexpr int together = 4;
     for (int r = 0; r < rows; ++r) {
       std::fill(out + r * nv_, out + (r + 1) * nv_, 0.0);
       int i = 0;

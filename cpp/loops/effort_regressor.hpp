@@ -8,7 +8,8 @@
 // In row k of W, the entries of a body are parameter_powers() along the body's velocity in the motion x_k; Y itself is not computed.
 //
 //   writes x_k (nv), W_k (10 bodies) of each motor, contiguous
-//   cost   a factor, O(bodies motors), a solve per motor; for many states, three motors in one solve, because one alone has long dependent sums
+//   cost   a factor, O(bodies motors), a solve per motor; for many states, three motors share a solve, because a single one is a long chain of
+//          dependent operations
 #pragma once
 
 #include "../dynamics/bodies.hpp"
@@ -73,7 +74,7 @@ template <class T> T effort_regressor(const Tree& tree, Arena& arena, const Kine
   };
   int m = 0;
   if constexpr (width_of<T> > 1)
-    if (motors && !motors->e.solved().plan.fronts)  // a factor by fronts uses the lanes for the rows of one right-hand side
+    if (motors && !motors->e.solved().plan.fronts)  // with fronts, the lanes are used for the rows of one right-hand side
       for (; m + 1 < nu; m += 3) add(Several<T, 3>(), m);
   for (; m < nu; ++m) add(T(), m);
   for (int i = 1; i < tree.bodies; ++i) {

@@ -7,7 +7,7 @@
 // velocity with a motor, 0 elsewhere. A motor in a loop joint is a compliant row: J_s y - u = 0. Li and Wu 4.6; Sonoda, Ishii and Isobe use a basis G
 // of the motions allowed by J; here no basis is needed.
 //
-// Newtons and newton metres are compared by the mechanism's length l: a force f has the weight of a moment l f, a slide x that of a rotation x / l
+// Forces and moments are compared by the mechanism's length l. In the norm, a force f counts as the moment l f, and a slide x as the rotation x / l
 // (Tree::unit). The diagonal entry of a slide's motor is then 1/l^2, so the result and its residual do not depend on the unit of length. With weights
 // w the entry is 1/w instead (u = S^T y / w). With a preload p the motors share tau - S p.
 #pragma once
@@ -80,7 +80,7 @@ MotorEquation<T> motor_equation(const Tree& tree, Arena& arena, const LoopState<
   T *weight = nullptr, passive = tolerance<T>(tolerances::passive, tolerances::passive_in_single);
   if (sharing.weights) {
     weight = arena.take<T>(loops.actuators);
-    // this choice equates two errors: the rounding of the factor, eps / passive, and the error that one correction leaves for the motor of largest
+    // this value balances two errors: the rounding of the factor, eps / passive, and the error that one correction leaves for the motor of largest
     // weight, passive * largest
     passive = passive / sqrt(relative_weights(tree, sharing.weights, weight));
   }
@@ -104,9 +104,9 @@ MotorEquation<T> motor_equation(const Tree& tree, Arena& arena, const LoopState<
   ConstraintRows<T> row_output;
   row_output.J = J, row_output.scale = scale, row_output.mobility = mobility, row_output.off = off;
   constraint_rows(tree, arena, state, row_output, 0, loops.constraints);
-  row_output.off = nullptr;  // rows of motors have no position that could be violated
+  row_output.off = nullptr;  // rows of motors are no constraints, so the state cannot violate them
   constraint_rows(tree, arena, state, row_output, loops.constraints, constraints);
-  for (int i = loops.constraints; i < constraints; ++i) {  // joints with armature may have no motor
+  for (int i = loops.constraints; i < constraints; ++i) {  // set the rows of joints that have armature but no motor to zero
     const Constraint& c = loops.constraint[i];
     for (int k = 0; k < c.columns * c.rows; ++k) J[c.entry + k] *= T(loops.driven[c.row - loops.rows]);
   }
@@ -116,7 +116,7 @@ MotorEquation<T> motor_equation(const Tree& tree, Arena& arena, const LoopState<
   }
   LoopEquation<T> e = {{tree, loops.statics, nullptr, constraints, rows, motors, J, soft, mobility, nullptr}, b, scale, T(0.0)};
   set_row_weights(arena, e);
-  if (weight) {  // otherwise residuals would neglect light motors
+  if (weight) {  // without this scaling, residuals would neglect motors of small weight
     T* inertia = arena.take<T>(nv);
     for (int k = 0; k < nv; ++k) inertia[k] = motors[k] * motors[k] * mobility[k];
     e.matrix.inertia = inertia;
@@ -170,8 +170,8 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> 
   return share_out(tree, arena, motors, tau, sharing.preload, u, off);
 }
 
-/// P (actuators x actuators): column k contains the least efforts for tau = 0 with a preload of 1 at motor k; these are internal efforts, which cause
-/// no motion.
+/// Compute P (actuators x actuators): column k contains the least efforts for tau = 0 with a preload of 1 at motor k. These are internal efforts,
+/// which cause no motion.
 template <class T> void internal_efforts(const Tree& tree, Arena& arena, MotorEquation<T>& m, T* P) {
   const int nu = tree.loops.actuators;
   T *none = arena.take<T>(tree.nv), *unit = arena.take<T>(nu);
@@ -186,14 +186,15 @@ template <class T> void internal_efforts(const Tree& tree, Arena& arena, MotorEq
   }
 }
 
-/// Squared norm of generalised forces; forces [N] are converted to moments [N m] by Tree::unit.
+/// Return the squared norm of generalised forces; forces [N] are converted to moments [N m] by Tree::unit.
 template <class T> T squared_size(const Tree& tree, const T* tau) {
   T sum = T(0.0);
   for (int k = 0; k < tree.nv; ++k) sum += square(T(tau[k] * tree.numbers<T>()(tree.unit[k])));
   return sum;
 }
 
-/// Squared norm of the forces and moments at the joints, of which tau is the difference [N m]: the rounding of tau is relative to it.
+/// Return the squared norm [N m] of the forces and moments that the joints transmit. tau is a difference of these, so its rounding is relative to
+/// them.
 template <class T> T transmitted(const Tree& tree, const RneaWork<T>& work) {
   T sum = T(0.0);
   for (int i = 1; i < tree.links; ++i) {
@@ -210,7 +211,7 @@ template <class T> T transmitted(const Tree& tree, const RneaWork<T>& work) {
   return sum;
 }
 
-/// Violation of the loops by a motion, the largest |J v - c| or |J a - gamma|, relative to what rounding and poorly closed loops can cause.
+/// Return the largest |J v - c| or |J a - gamma| of a motion, relative to the largest value that rounding or poorly closed loops can cause.
 template <class T>
 SARRUS_NOINLINE T forbidden(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* time, const T* pfaffian_values) {
   const Loops& loops = tree.loops;
@@ -237,7 +238,7 @@ SARRUS_NOINLINE T forbidden(const Tree& tree, Arena& arena, const RneaInput<T>& 
   return worst;
 }
 
-/// Compute u. Returns the fraction of the required force that motors and loops cannot supply. On request, also computes the violation of the loops by
+/// Compute u. Returns the fraction of the required force that motors and loops cannot supply. On request, also compute the violation of the loops by
 /// the state, and internal_efforts().
 template <class T>
 T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* time, const T* pfaffian_values,

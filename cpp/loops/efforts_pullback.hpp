@@ -12,10 +12,10 @@
 
 namespace sarrus {
 
-/// Return tolerances::undetermined if the position is so close to a singular one that efforts have no derivative, else 0. The test uses scaled
-/// velocities [rad, lengths of the mechanism], because the equation of the motors contains no inertia, and its factor is regularised too strongly for
-/// this test. At a singular position a dependence of rows, z . J = 0, is lost along some allowed displacement: along it, z . J w becomes nonzero for
-/// an allowed motion w.
+/// Return tolerances::undetermined if the position is so close to a singular one that efforts have no derivative, else 0. The test is: at a singular
+/// position, rows are dependent, z . J = 0 for some z, but become independent along some allowed displacement, so z . J w becomes nonzero for an
+/// allowed motion w. The test uses scaled velocities [rad, lengths of the mechanism] instead of the equation of the motors, because that contains no
+/// inertia, and its factor is regularised too strongly.
 template <class R, class T> T singularity(const Tree& tree, Arena& arena, const LoopInput<T>& in, const Kinematics<T>& k) {
   const int n = tree.nv, rows = tree.loops.rows;
   const T *none = nullptr, *a = zeros<T>(arena, n);
@@ -112,7 +112,7 @@ T actuator_efforts_vjp(const Tree& tree, Arena& arena, const RneaInput<T>& in, c
     Pullback<T> pullback(tree, arena, k, in.v, in.a, motion);
     for (int r = 0; r < rows; ++r) force_x[r] = -forces[n + r];
     for (int i = loops.constraints; i < loops.constraints + loops.motor_constraints;
-         ++i) {  // joints with armature may have no motor
+         ++i) {  // rows of joints with armature only are zero
       const Constraint& c = loops.constraint[i];
       for (int r = c.row; r < c.row + c.rows; ++r) force_x[r] *= T(loops.driven[c.row - loops.rows]);
     }

@@ -25,7 +25,7 @@
 namespace sarrus {
 
 struct EquilibriumInput {
-  // tau: null for zero; column, row: scales of velocities (0: fixed joint) and of rows (0: rows without positions), as in closing.hpp
+  // tau (null: zero); column, row: scales of velocities (0: fixed joint) and of rows (0: row that restricts velocities only), as in closing.hpp
   const double *tau, *column, *row;
   bool minimum;
   double steps;
@@ -34,9 +34,10 @@ struct EquilibriumInput {
 
 /// Results. Only the first `freedom` entries (or rows) of stiffness, imbalance and motion are set; the remaining ones are zero.
 struct EquilibriumOutput {
-  double *q, *multipliers, *holding_effort;  // (nv) f + J^T lambda; at a fixed joint, the negative of the effort that fixes it
+  // holding_effort (nv): f + J^T lambda; at a fixed joint, the negative of the effort that fixes it
+  double *q, *multipliers, *holding_effort;
   double *freedom, *gap;
-  double *stiffness, *imbalance, *motion;  // modes: stiffness (nv), imbalance (nv), velocities (nv x nv)
+  double *stiffness, *imbalance, *motion;  // of each mode: stiffness (nv), imbalance (nv), velocities (nv x nv)
 };
 
 /// Compute g - tau - J^T lambda at q, and J (blocks).
@@ -82,12 +83,12 @@ inline void diagonalise(int n, double* A, double* V) {
   }
 }
 
-/// Forces and stiffness at one configuration, in the scaled velocities of the joints that are not fixed. L is the packet type: one difference
-/// quotient per lane.
+/// Forces and stiffness at one configuration, in the scaled velocities of the joints that are not fixed. L is a packet type, which computes one
+/// difference quotient per lane.
 template <class L> class Balance {
  public:
   int moving = 0, freedom = 0;
-  double *q, *lambda, *f, *N, *open, *r, *stiffness, *mode;  // open: imbalance along N; r: along modes
+  double *q, *lambda, *f, *N, *open, *r, *stiffness, *mode;  // open, r: imbalance along N, and along the modes
   double U = 0.0, imbalance = 0.0, size = 0.0, stiffest = 0.0, gap = 0.0;
   bool answers = false;  // true if the stiffness is accurate enough for a result, not only for a step
 
@@ -140,10 +141,10 @@ template <class L> class Balance {
     U = potential_energy<double>(tree_, k, q);
   }
 
-  /// True if the next step is so short that the stiffness will hardly change.
+  /// Return true if the next step is so short that the stiffness will hardly change.
   bool nearly() const { return imbalance < square(1e-10 * size); }
-  /// Compute the stiffness along allowed motions, its modes, and the imbalance r along the modes. If `last`, the accuracy is twelve digits; otherwise
-  /// only what a step needs.
+  /// Compute the stiffness along allowed motions, its modes, and the imbalance r along the modes. If `last`, compute twelve correct digits; otherwise
+  /// nine, which suffice for a step.
   void stiffen(bool last) {
     const Arena::Scope scope(arena_);
     answers = last;
@@ -212,8 +213,8 @@ template <class L> class Balance {
     return falls;
   }
 
-  /// Imbalance of a mode relative to the tolerance of an equilibrium, which is 1e-8 of the mode's stiffness or, if that is larger, 1e-12 of the
-  /// largest force or stiffness.
+  /// Return the imbalance of a mode relative to the tolerance of an equilibrium: 1e-8 of the mode's stiffness, or 1e-12 of the largest force or
+  /// stiffness if that is larger.
   double share_open(int i) const {
     const double allowed = std::max(1e-8 * std::abs(stiffness[i]), 1e-12 * std::max(size, stiffest));
     return r[i] == 0.0 ? 0.0 : r[i] / std::max(allowed, 1e-300);

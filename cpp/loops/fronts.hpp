@@ -1,5 +1,5 @@
-// L D L^T of the saddle equation by fronts (the multifrontal method, mechanism/fronts.hpp). All operations are on dense rows, whatever the sparsity
-// pattern.
+// Factorisation L D L^T of the saddle equation by the multifrontal method (mechanism/fronts.hpp). Its operations are on dense rows, although the
+// matrix is sparse.
 //
 // A front adds its entries of M and J to the contributions of earlier fronts and eliminates its pivots. The remaining matrix, packed row-major, goes
 // onto a stack for the parent front. mu is added when a row is eliminated, as in saddle.hpp.
@@ -9,7 +9,7 @@
 
 namespace sarrus {
 
-/// Number of pivots that are eliminated together. With four of them, the rows below the pivots are traversed a quarter as often as with one.
+/// Number of pivots that are eliminated together, because the rows below the pivots are then traversed only once for four pivots.
 constexpr int panel = 4;
 
 /// Dense matrix of a front. `ahead`: rows of its pivots, stored in L; `behind`: rows of the later neighbours.

@@ -1,5 +1,5 @@
-// Loads of every joint in a motion, by the Newton-Euler equations of each body with the constraint forces of the loops: van der Merwe 4.23, 4.30 with
-// 5.22. Loop joints and tree joints are treated alike, so the result does not depend on the spanning tree.
+// Loads of every joint in a motion, from the Newton-Euler equations of each body with the constraint forces of the loops: van der Merwe 4.23, 4.30
+// with 5.22. Loop joints and tree joints are treated alike, so the result does not depend on the spanning tree.
 //
 //   reads   multipliers (rows) of the loops; efforts (loop_nv) of motors, or other forces, along loop joints
 //   writes  wrenches on the children of joints [moment; force], in the joints' frames there: first of each body's own joint,
@@ -44,7 +44,7 @@ template <class T>
 void joint_loads(const Tree& tree, Arena& arena, const Kinematics<T>& k, const LoopState<T>& state, int wrenches,
                  const ExternalWrench<T>* wrench, const T* multipliers, const T* efforts, T* out) {
   const Loops& loops = tree.loops;
-  // the sum of efforts without friction, springs and armature of the joints
+  // wrench of each constraint: of its multipliers and efforts, still without friction, springs and armature
   Force<T>* across = arena.take<Force<T>>(loops.constraints);
   for (int i = 0; i < loops.constraints; ++i) across[i] = constraint_wrench(tree, arena, state, loops.constraint[i], multipliers);
   for (int i = 0; i < tree.loop_motions; ++i)

@@ -1,4 +1,4 @@
-// Reactions that equilibrium leaves indeterminate: of all reactions that balance each body, those of least norm over all joints and constraints.
+// Indeterminate reactions: among all reactions that balance every body, those of least norm over all joints and constraints.
 //
 // A joint's reaction does no work on its free motion phi. It is the component x of the joint's wrench w = [moment / l; force], about the midpoint of
 // its two frames, that is perpendicular to [l angular; linear] of phi there. The other component of w is the joint's effort. For rods and rolling
@@ -27,7 +27,7 @@ namespace sarrus {
 template <class T> SARRUS_INLINE Vec3<T> moment_of(const Six<T>& w) { return w.template head<3>(); }
 template <class T> SARRUS_INLINE Vec3<T> force_of(const Six<T>& w) { return w.template tail<3>(); }
 
-/// Orthonormal basis u of the added columns V without the dependent ones: V = u T. from[i]: index of the column that produced u[i].
+/// Orthonormal basis u of the added columns V, built from the independent ones: V = u T. from[i]: index of the column that produced u[i].
 template <class T> struct Orthonormal {
   int n = 0, from[6];
   bool differs = false;  // true if a column depends on others in some lanes only
@@ -57,14 +57,15 @@ template <class T> struct Orthonormal {
   }
 };
 
-/// A joint, or another constraint between bodies.
+/// A joint or another constraint between bodies, with its reaction.
 template <class T> struct Bearing {
   int body[2];  // indices of its two bodies, parent and child; for a tree joint, predecessor and successor. -1: the ground
-  Vec3<T> at;  // reference point of its moments, relative to the reference point that its group of bodies shares [l]
+  // reference point of its moments, relative to the common reference point of the connected bodies [mechanism lengths]
+  Vec3<T> at;
   Transform<T> X;  // pose in the world of the frame in which the joint's load is expressed
-  Vec3<T> arm;  // vector to that from `at` [l]
-  int load;  // its place
-  double sign;  // of that on the child
+  Vec3<T> arm;  // vector from `at` to the origin of that frame [mechanism lengths]
+  int load;  // index of its load in the input
+  double sign;  // 1 or -1: the reaction on the child is `sign` times that load
   // true if u is a basis of its motions, to which its reactions are perpendicular; false if u is a basis of its reactions
   bool moves;
   Orthonormal<T> basis;
@@ -87,8 +88,8 @@ template <class T> struct Bearing {
   }
 };
 
-/// Orthonormal effort of a relation between coordinates. A unit effort applies the wrenches `put` to bodies and the efforts `along` to
-/// joints.
+/// Orthonormal effort of a relation between coordinates, such as a gear. A unit effort applies the wrenches `put` to bodies and the efforts `along`
+/// to joints.
 template <class T> struct Effort {
   int bodies, *body;
   Six<T>* put;
@@ -152,7 +153,7 @@ template <class T> class Reactions {
     T *x = arena_.template take<T>(efforts_), size = T(0.0), last = T(0.0), failed = T(0.0);
     for (int j = 0; j < bearings_; ++j) size += bearing_[j].w.squaredNorm(), w[j].setZero();
     for (int e = 0; e < efforts_; ++e) size += square(effort_[e].x), x[e] = T(0.0);
-    T moves = select(size > T(0.0), T(1.0), T(0.0));  // of lanes that still change
+    T moves = select(size > T(0.0), T(1.0), T(0.0));  // 1 in lanes whose reactions still change, else 0
     for (int k = 0; any(moves > T(0.0)); ++k) {
       for (int b = 0; b < n_; ++b) std::fill(y[b].value, y[b].value + padded<T>, T(0.0));
       for (int j = 0; j < bearings_; ++j) {
@@ -301,7 +302,7 @@ template <class T> class Reactions {
     b.X = body.reversed ? inner_frame : outer_frame;
     b.sign = body.reversed ? -1.0 : 1.0, b.at = (outer_frame.p + inner_frame.p) * T(0.5);
     b.moves = true, b.basis = {};
-    if (inner == body.link) return;  // a weld
+    if (inner == body.link) return;  // the body is welded to its parent
     const Link& link = tree_.link[body.link];
     link_bearing_[body.link] = i - 1;
     for (int k = 0; k < link.nv; ++k) {
@@ -323,7 +324,7 @@ template <class T> class Reactions {
     b.X = {child.R * Mat3<T>(state_.numbers(c.R_described).transpose()), child.p};
     b.sign = 1.0, b.at = joint ? Vec3<T>((child.p + parent.p) * T(0.5)) : child.p;
     b.basis = {}, b.moves = plain(c);
-    if (c.rows == 0) {  // a cable, or a free joint
+    if (c.rows == 0) {  // a cable or a free joint has no reactions
     } else if (const LoopJoint* plainly = plain(c)) {
       bool is_constrained[6] = {};
       for (int r = 0; r < c.rows; ++r) is_constrained[plainly->component[r]] = true;
@@ -385,7 +386,7 @@ template <class T> class Reactions {
 
   void add_relation(const Constraint& c, const T* multipliers) {
     const int rows = c.rows, columns = c.columns;
-    // if axes are parallel, no wrench has exactly these efforts; the reactions then do not change
+    // if the axes of the joint are parallel, no wrench has exactly these efforts; then the reactions are not changed
     for (int k = 0; k < columns; ++k) {
       const int link = tree_.column_link[c.column[k]];
       if (bearing_[link_bearing_[link]].basis.n < tree_.link[link].nv) return;
@@ -545,18 +546,19 @@ template <class T> class Reactions {
   Bearing<T>* bearing_;  // one for the joint of each body, then one for each constraint between bodies
   Relation<T>* relation_;
   Effort<T>* effort_;
-  int* link_bearing_;  // which bearing a link's joint is
+  int* link_bearing_;  // for each link, the index of its joint in bearing_
 };
 
-/// Returns 1 if this packet of states must be computed state by state: compliances are given, bushings do not converge, or the dependent columns are
-/// not the same in all lanes.
+/// Compute the reactions of a packet of states. Returns 1 if they must be computed state by state instead, because compliances are given, bushings do
+/// not converge, or the dependent columns are not the same in all lanes.
 template <class T>
 T least_reactions(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* multipliers, const T* loads, const T* root,
                   const T* least_pivot, T* out) {
   const int rows = tree.loops.rows, numbers = rows + 6 * (tree.bodies - 1 + tree.loops.constraints);
   T* out_loads = std::copy(multipliers, multipliers + rows, out);
   std::copy(loads, loads + numbers - rows, out_loads);
-  T determined = T(0.0);  // criterion: the least pivot of a row in the factorisation for accelerations
+  // 1 if all reactions are determinate, according to the least pivot of a row in the factorisation for accelerations
+  T determined = T(0.0);
   if (least_pivot) determined = select(*least_pivot > T(tolerances::independent), T(1.0), T(0.0));
   if (!any(determined < T(1.0))) return T(0.0);
   Reactions<T> reactions(tree, arena, state, loads, multipliers);

@@ -58,8 +58,8 @@ struct LinearOutput {
   }
 };
 
-/// Relative residual of the state's equation; the largest residual of the derivatives, which determines if they exist; the relative change of the
-/// accelerations by rounding.
+/// Errors of a linearisation: the relative residual of the state's equation; the largest residual of the derivatives, which exist only if it is
+/// small; the relative change of the accelerations by rounding.
 struct LinearErrors {
   double state = 0.0, derivatives = 0.0, rounding = 0.0;
 };
@@ -227,7 +227,7 @@ template <class R> class LinearEquations {
     R *force = arena_.take<R>(nv), *x = arena_.take<R>(state.equation().unknowns());
     for (int i = 0; i < nv; ++i) force[i] = R(0.0);
     for (int l = moving; l < count; ++l) lane(force[y_.place[first + l - y_.k]], l) = 1.0;
-    if (moving == 0 || rests())  // then v does not change with q
+    if (moving == 0 || rests())  // in these cases v does not change with q
       state.push(force, x);
     else
       state.follow(displacements(first, moving), x, force);
@@ -248,8 +248,8 @@ template <class R> class LinearEquations {
     const auto [count, moving] = lanes(first);
     R *d = moving > 0 ? displacements(first, moving) : nullptr, *change = arena_.take<R>(nv),
       *x = arena_.take<R>(state.equation().unknowns());
-    // some motions, such as a common translation, change forces by rounding errors only; therefore residuals are relative to forces that rotate by 1
-    // rad
+    // the residual is compared with the change of the forces if they rotated by 1 rad, not with the change along the motion itself, because some
+    // motions, such as a common translation, change the forces by rounding errors only
     R least = R(0.0);
     for (int i = 0; i < nv; ++i) {
       change[i] = R(0.0);

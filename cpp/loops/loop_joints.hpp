@@ -12,8 +12,8 @@ template <class T> struct LoopJoints {
   T* J = nullptr;  // (loop_nv x nv) maps tree velocities to loop joint velocities, with prescribed motions at rest
 };
 
-/// `near`: reference coordinates; the number of whole revolutions is chosen so that the result is nearest to them. Null: zero. Velocities need
-/// state.v; accelerations need state.link with the accelerations of the tree.
+/// Compute the requested outputs. `near`: reference coordinates (null: zero); among angles that differ by whole revolutions, the one nearest to its
+/// reference is returned. Velocities need state.v; accelerations need state.link with the accelerations of the tree.
 template <class T>
 void read_loop_joints(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* near, const LoopJoints<T>& out) {
   const T none[7] = {T(0.0), T(0.0), T(0.0), T(0.0), T(0.0), T(0.0), T(0.0)};
@@ -37,8 +37,8 @@ void read_loop_joints(const Tree& tree, Arena& arena, const LoopState<T>& state,
   }
 }
 
-/// For each constraint that is a loop joint, the wrench of its friction, springs and armature: on its child, at its frame, in the axes of the user's
-/// description; zero for other constraints.
+/// Compute the wrench of the friction, springs and armature of each loop joint. It acts on the child, at the joint's frame, and is given in the
+/// axes that this frame has in the user's model. The entries of other constraints are zero.
 template <class T> void loop_joint_wrenches(const Tree& tree, const Kinematics<T>& k, T* out) {
   const auto numbers = tree.numbers<T>();
   for (int i = 0; i < 6 * tree.loops.constraints; ++i) out[i] = T(0.0);

@@ -19,8 +19,7 @@ class SelfStresses {
   SelfStresses(int rows, int count, const double* Z, Arena& arena)
       : rows_(rows), count_(count), Z_(Z), arena_(arena), factor_(rows, count, copied(arena, count * rows, Z), arena, 0.0) {}
 
-  /// Replace lambda by other multipliers with the same J^T lambda: those
-  /// nearest to `to` (rows; null: zero), in the units of the rows.
+  /// Replace lambda by the multipliers with the same J^T lambda that are nearest to `to` (rows; null: zero), in the units of the rows.
   SARRUS_NOINLINE void bring_near(const double* to, double* lambda) const {
     const Arena::Scope scope(arena_);
     double *x = arena_.take<double>(rows_), *y = arena_.take<double>(count_);
@@ -46,7 +45,7 @@ class LoopMotions {
  public:
   int freedom;
 
-  /// J: blocks of all constraints.
+  /// Factorise R J C. J: blocks of all constraints.
   SARRUS_NOINLINE LoopMotions(const Tree& tree, Arena& arena, const double* J, const double* column, const double* row)
       : nv_(tree.nv),
         rows_(tree.loops.rows),
@@ -58,7 +57,7 @@ class LoopMotions {
     freedom = nv_ - loops_.rank;
   }
 
-  /// Basis C^-1 N of the allowed motions, orthonormal in scaled velocities; each motion (nv) is contiguous.
+  /// Return a basis C^-1 N of the allowed motions, orthonormal in scaled velocities; each motion (nv) is contiguous.
   const double* basis() const {
     double* N = arena_.take<double>(freedom * nv_);
     for (int i = 0; i < freedom; ++i) {
@@ -70,7 +69,7 @@ class LoopMotions {
     return N;
   }
 
-  /// P (nv, nv): projector onto the allowed motions, in scaled velocities.
+  /// Compute P (nv, nv), the projector onto the allowed motions, in scaled velocities.
   SARRUS_NOINLINE void projector(const double* N, double* P) const {
     double* n = arena_.take<double>(nv_);
     std::fill(P, P + nv_ * nv_, 0.0);
@@ -146,7 +145,7 @@ class LoopMotions {
       x[i] *= loops_.inverse(i);
     }
   }
-  /// U^T column by column, its rows in their own units; null if all rows are independent
+  /// Return U^T (column-major), with its rows in their own units; null if all rows are independent.
   double* triangle() const {
     if (loops_.rank == rows_) return nullptr;
     double* A = arena_.take<double>(rows_ * loops_.rank);

@@ -40,7 +40,8 @@ template <class T> SARRUS_NOINLINE void tridiagonalise(int n, T* A, T* diagonal,
   }
 }
 
-/// Nonzero singular values of F, from F F^T (n x n, destroyed). A Sturm sequence counts the eigenvalues above any value; bisection then locates them.
+/// Nonzero singular values of F, computed from F F^T (n x n, destroyed): a Sturm sequence counts the eigenvalues above a value, and bisection locates
+/// them.
 template <class T> class SingularValues {
  public:
   T rank;
@@ -142,7 +143,7 @@ template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const F
   }
   for (int a = 0; a < rate_rows; ++a) {
     for (int k = 0; k < nv; ++k) x[k] = F[a * nv + k];
-    // after each pass the fraction mu / (mu + s^2) of the forbidden part remains, where s is a singular value of J
+    // project twice, because each pass leaves the fraction mu / (mu + s^2) of the forbidden part, where s is a singular value of J
     for (int twice = 0; rows > 0 && twice < 2; ++twice) {
       for (int r = 0; r < rows; ++r) x[nv + r] = T(0.0);
       pieces ? void(pieces->solve(tree, arena, factor, x, x, 20)) : solve(loops.statics, factor, arena, x, work);

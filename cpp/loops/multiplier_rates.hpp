@@ -24,7 +24,7 @@ template <class R> class MultiplierRates {
         for (int r = 0; r < c.rows; ++r) row[c.row + r] += square(*entry++ * tree.unit[c.column[k]]);
     }
     const double most = rows_ > 0 ? std::max(1e-300, *std::max_element(row, row + rows_)) : 1.0;
-    // smaller values are rounding errors; division by them would amplify rounding
+    // smaller values are treated as zero: they are rounding errors, which a division would amplify
     const double least = square(tolerances::negligible) * most;
     for (int r = 0; r < rows_; ++r) row[r] = 1.0 / std::sqrt(row[r] > least ? row[r] : most);
     motions_.emplace(tree, arena, J_, tree.unit, row);
@@ -35,7 +35,7 @@ template <class R> class MultiplierRates {
     crba(tree, arena, q, M_);
   }
 
-  /// y with lambda = J y; null if the rows are independent
+  /// Return y with lambda = J y, or null if the rows are independent.
   const double* y() const { return y_; }
 
   /// Project z (rows) onto the multipliers with J^T z = 0. Only for dependent rows.
@@ -73,8 +73,8 @@ template <class R> class MultiplierRates {
   std::optional<SelfStresses> self_stresses_;
 };
 
-/// Derivatives of the multipliers with respect to q, v and tau (rows x nv each), along the same directions as those of the accelerations. Returns the
-/// error that forward_dynamics_derivatives returns.
+/// Compute the derivatives of the multipliers with respect to q, v and tau (rows x nv each), along the same directions as those of the accelerations.
+/// Returns the same error as forward_dynamics_derivatives.
 template <class R>
 double multiplier_derivatives(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool tangent, double* out) {
   const int n = tree.nv, rows = tree.loops.rows;

@@ -7,13 +7,15 @@
 // in coordinates x (nv) relative to the first sample: those of q, with rates x-dot = E(q) v, E orthogonal. For quaternions x is the rotation vector,
 // R = R_0 exp(x) (Kang and Park 1999). Before the first sample x is linear.
 //
-// The spline p(t) of a closed-chain mechanism opens its loops between samples. The path is therefore defined by the loop equations and by additional
-// equations, the guide,
+// For a closed-chain mechanism, this spline p(t) violates the loops between samples. The path is therefore defined by the loop equations together
+// with additional equations, called the guide:
 //
 //   phi(q, t) = 0,    K(t) (q - p(t)) = 0
 //
-// where K is interpolated between those of the samples with the weight s^2 (3 - 2 s). Its derivatives are exact: J v = c and J a = gamma, and the
-// derivatives of the guide. The equations are solved by Newton steps from p. Dense, one state at a time, cost O(nv^2 rows) a step.
+// where K is interpolated between its values at the two samples with the weight s^2 (3 - 2 s). The velocities and accelerations of the path are
+// exact: they satisfy J v = c, J a = gamma, and the derivatives of the guide. The equations are solved by Newton steps from p. Dense, one state at a
+// time,
+// cost O(nv^2 rows) a step.
 #pragma once
 
 #include <optional>
@@ -30,7 +32,7 @@ inline void put3(const Vec3<double>& x, double* out) {
   for (int i = 0; i < 3; ++i) out[i] = x(i);
 }
 
-/// Components of v in axes that are rotated by exp(x).
+/// Return the components of v in axes that are rotated by exp(x).
 inline Vec3<double> in_turned_axes(const Vec3<double>& x, const Vec3<double>& v) { return transpose_times(rotation(exp(x)), v); }
 
 /// Coordinates x of the joints, relative to a configuration.
@@ -110,8 +112,8 @@ class Chart {
   double* in_q_;
 };
 
-/// Two samples: q and v of each, and their times. For a time after the last sample, the two samples are exchanged, so that the last interval is
-/// extrapolated backwards in time.
+/// Two samples: q and v of each, and their times. For a time after the last sample, the two samples are exchanged, so that the extrapolation before
+/// the first sample also applies there, backwards in time.
 struct PathPiece {
   const double *q0, *v0, *q1, *v1;
   double start, end;
@@ -123,7 +125,7 @@ struct PathPiece {
   }
 };
 
-/// K of the guide at both samples, (count, nv) each; its columns are for scaled velocities.
+/// K of the guide at both samples, (count, nv) each; its columns refer to scaled velocities.
 struct PathGuide {
   int count;
   const double *K0, *K1;
@@ -299,7 +301,7 @@ class GuidedLoops {
 
 /// Take Newton steps from q onto the loops, each at most 0.3 rad. Returns true if they converge at most 1 rad from p.
 inline bool follow(const Tree& tree, Arena& arena, GuidedLoops& loops, double* q, double* v, double* a) {
-  constexpr double small = 1e-9;  // if this holds, the error after the next Newton step would be 1e-18
+  constexpr double small = 1e-9;  // length of a Newton step whose result has an error of 1e-18, because convergence is quadratic
   constexpr double close_by = 1e-3;  // fraction of the residual that remains after a step with an old factor
   double *x = arena.take<double>(tree.nv), *next = arena.take<double>(tree.nq), size = 1e300, before = size;
   std::optional<Arena::Scope> scope;
@@ -317,7 +319,8 @@ inline bool follow(const Tree& tree, Arena& arena, GuidedLoops& loops, double* q
     if (!std::isfinite(size)) return false;
     loops.scale(-std::min(1.0, 0.3 / std::max(size, 1e-300)), x);
     integrate(tree, q, x, next), std::copy(next, next + tree.nq, q);
-    arrived = size < small && (again || size < close_by * small || size > 0.1 * before);  // the last test: rounding is reached
+    // the last test: steps that no longer become shorter are at rounding level
+    arrived = size < small && (again || size < close_by * small || size > 0.1 * before);
   }
   loops.evaluate(q, true, true);
   refactorise();
@@ -328,8 +331,8 @@ inline bool follow(const Tree& tree, Arena& arena, GuidedLoops& loops, double* q
   return true;
 }
 
-/// Write q, v and a of the cubic or, with a guide, of the configuration near the cubic with closed loops. The last entry is 1 if no such
-/// configuration is near, else 0.
+/// Write q, v and a of the cubic or, with a guide, of a configuration with closed loops near the cubic. The last entry is 1 if there is no such
+/// configuration near the cubic, else 0.
 inline void path_motion(const Tree& tree, Arena& arena, const PathPiece& piece, const double* scale, const double* guide,
                         const double* time, double* out) {
   const double now = time ? *time : piece.start;
@@ -340,7 +343,8 @@ inline void path_motion(const Tree& tree, Arena& arena, const PathPiece& piece, 
   *lost = 0.0;
   if (guide && scale && tree.loops.rows > 0) {
     GuidedLoops loops(tree, arena, chart, p, piece, PathGuide::over(tree.nv, guide), scale, &now);
-    // rows whose values the caller supplies are skipped: they constrain only velocities, or are targets, whose values between samples are unknown
+    // no path is computed if the caller supplies values of rows: such rows restrict only velocities, or are targets whose values between samples are
+    // not known
     if (tree.loops.pfaffian_values > 0 || !follow(tree, arena, loops, q, v, a)) std::fill(q, lost, 0.0), *lost = 1.0;
     return;
   }

@@ -13,8 +13,8 @@ PivotedQr::PivotedQr(int m, int n, double* A, Arena& arena, double negligible, d
       inverse_(arena.take<double>(n)),
       turn_(arena.take<double>(n)),
       arena_(arena) {
-  // squared norm of the remaining part of each column, and its value when it was last computed as a sum; in between it is updated by subtraction,
-  // which loses digits
+  // left: squared norm of the remaining part of each column, updated by subtraction; summed: the same when it was last computed as a sum. Subtraction
+  // loses digits, so `left` is summed again if it has become much smaller than `summed`
   double largest = size, *left = arena.take<double>(n), *summed = arena.take<double>(n);
   for (int j = 0; j < n; ++j) pivot_[j] = j, left[j] = summed[j] = dot_product(m, column(j), column(j));
   for (; rank < std::min(m, n); ++rank) {
@@ -28,7 +28,7 @@ PivotedQr::PivotedQr(int m, int n, double* A, Arena& arena, double negligible, d
     left[best] = left[rank], summed[best] = summed[rank];
     diagonal_[rank] = v[rank] > 0.0 ? -length : length;
     const double head = v[rank] - diagonal_[rank], inverse_head = 1.0 / head;
-    // the factor is exactly 2 for a column along an axis
+    // the factor of the reflection, turn_, is computed in a form that is exactly 2 for a column along an axis
     inverse_[rank] = 1.0 / diagonal_[rank], turn_[rank] = -head / diagonal_[rank];
     for (int i = rank; i < m; ++i) v[i] *= inverse_head;
     v[rank] = 1.0;

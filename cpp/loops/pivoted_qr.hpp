@@ -20,8 +20,8 @@ inline void add_multiple(int n, double factor, const double* x, double* y) { sub
 /// of Q span those of A. A column is dependent if its remaining norm is below `negligible`, relative to the longest column, or to `size` if that is
 /// larger.
 ///
-/// Reflection vectors have zeros above their first entry, so all of them begin at a packet boundary of a column. Otherwise a reflection would have to
-/// wait until the results of the previous reflection leave the processor's store buffer.
+/// Reflection vectors are padded with zeros above their first entry, so that all of them begin at a packet boundary of a column. Otherwise the loads
+/// of a reflection would overlap the stores of the previous one only partly, and the processor would wait until these stores are in its cache.
 class PivotedQr {
  public:
   int rank = 0;
@@ -37,13 +37,13 @@ class PivotedQr {
   void times(double* x) const {
     for (int k = rank - 1; k >= 0; --k) reflect<1>(k, x);
   }
-  /// Replace b (m) by the least-squares residual of A y = b.
+  /// Replace b (m) by the residual of the least-squares solution of A y = b.
   void leave(double* b) const {
     times_transpose(b);
     std::fill(b, b + rank, 0.0);
     times(b);
   }
-  /// Compute the shortest y among those with A y nearest to b: R R^T z = Q^T b, y = R^T z. b becomes the residual.
+  /// Compute the least-squares solution of least norm of A y = b, from R R^T z = Q^T b, y = R^T z. b becomes the residual.
   void solve(double* b, double* y) const;
 
  private:
@@ -95,9 +95,8 @@ inline void hold_velocity(int n, double* P, int k) {
   for (int a = 0; a < n; ++a) P[k * n + a] = P[a * n + k] = 0.0;
 }
 
-/// Choose the velocities that best determine the motions onto which P (n x n, destroyed) projects. They are the pivots of a Cholesky factorisation:
-/// each pivot is the largest one, and among pivots that are equal up to rounding the first. The first `chosen` of the `count` columns are prescribed
-/// by the caller.
+/// Choose `count` velocities that best determine the motions onto which P (n x n, destroyed) projects, by a Cholesky factorisation: each next pivot
+/// is the largest remaining diagonal entry, or the first of those that are equal up to rounding. The caller prescribes the first `chosen` columns.
 inline void showing(int n, double* P, int count, int chosen, int* columns) {
   for (int i = 0; i < count; ++i) {
     int& k = columns[i];

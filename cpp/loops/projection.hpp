@@ -38,10 +38,10 @@ LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, cons
   T* J = arena.take<T>(loops.entries + loops.motor_entries);
   e.b = arena.take<T>(tree.nv + rows + loops.rotor_rows);
   for (int k = 0; k < tree.nv + rows; ++k) e.b[k] = T(0.0);
-  for (int r = loops.rows; r < rows; ++r) e.scale[r] = T(1.0);  // motor rows are inactive
+  for (int r = loops.rows; r < rows; ++r) e.scale[r] = T(1.0);  // rows of motors have no effect here
   ConstraintRows<T> out;
   out.J = J, out.target = target, out.scale = e.scale, out.mobility = e.matrix.mobility, out.off = off;
-  if (weight) {  // mobilities for unit y
+  if (weight) {  // convert the mobilities of velocities to those of the unknowns y
     T* moved = arena.take<T>(tree.nv);
     for (int k = 0; k < tree.nv; ++k) moved[k] = e.matrix.mobility[k] * weight[k] * weight[k];
     out.mobility = moved;
@@ -74,7 +74,7 @@ template <class T> void missing_velocity(const Tree& tree, Arena& arena, const L
 }
 
 /// Compute v + dv with J (v + dv) - c = -restitution (J v - c), and the least impulses with M dv = J^T impulses. Returns the relative residual.
-/// `ambiguous`: 1 if the loops are so far open that the gap determines which velocities they allow, else 0.
+/// `ambiguous`: 1 if gaps of the loops are so large that the result depends on them, else 0.
 template <class T>
 T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const T* restitution, const T* time,
                   const T* pfaffian_values, bool plain, T* after, T* impulses, T& ambiguous) {
@@ -102,7 +102,7 @@ T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const 
   return solution.error;
 }
 
-/// Largest squared gap of all rows. A gap is measured by the displacement, along the row's velocities, that closes it [rad, body sizes].
+/// Return the largest squared gap of all rows. A gap is measured by the displacement along the row's velocities that closes it [rad, body sizes].
 template <class T> SARRUS_INLINE T farthest_row(int rows, const T* phi) {
   T farthest = T(0.0);
   for (int r = 0; r < rows; ++r) {
@@ -112,10 +112,10 @@ template <class T> SARRUS_INLINE T farthest_row(int rows, const T* phi) {
   return farthest;
 }
 
-/// Take Newton steps from q onto the loops. A step is limited to the range in which the linear model is valid, and steps become shorter after a step
-/// that increases the residual. q should be close to the loops. If M is nearly singular, as in a folded long chain, steps of least M-norm are long in
-/// the joints and may diverge; then damped steps in the metric of velocities start again from q. `weight` (nv, or null): 1, or 0 for fixed joints.
-/// Returns the remaining farthest_row().
+/// Take Newton steps from q onto the loops; q should be close to them. A step is limited to the range in which the linear model is valid, and the
+/// following steps are shortened if it increases the residual. If M is nearly singular, as in a folded long chain, steps of least M-norm may be large
+/// displacements of the joints and diverge. Then damped steps in the metric of velocities start again from q. `weight` (nv, or null): 1, or 0 for
+/// fixed joints. Returns the remaining farthest_row().
 template <class T>
 T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* weight, const T* time, const T* pfaffian_values,
                         bool plain, T* out) {
@@ -135,7 +135,7 @@ T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* wei
   constexpr double least_damping = tolerances::least_damping;
   const auto step = [&](const T* at, const Residual<T>& gap, const T& mu, T* x) {
     const T least_mu = gap.size * T(least_damping),
-            part = select(mu > least_mu, least_mu / mu, T(1.0));  // steps become shorter after a step that increased the residual
+            part = select(mu > least_mu, least_mu / mu, T(1.0));  // mu was increased if a step did not reduce the residual
     const LoopEquation<T> e = metric_equation(tree, arena, at, weight, time, pfaffian_values, plain);
     for (int r = 0; r < loops.rows; ++r) e.b[tree.nv + r] = -gap.phi[r] * unit[r];
     const T* y = solve_tightly(e, arena, e.b).x;
@@ -148,7 +148,7 @@ T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* wei
     const T kept = T(tolerances::longest_step) / longest;
     for (int k = 0; k < tree.nv; ++k) x[k] *= kept;
   };
-  // near singular positions each step removes only part of the residual
+  // allow 50 steps, because near singular positions each step removes only part of the residual
   take_steps(tree, arena, T(least_damping), T(50.0), T(1e300), evaluate, step, {phi, nullptr, T(0.0)}, {trial, nullptr, T(0.0)},
              out);
   const T farthest = farthest_row(loops.rows, phi);
@@ -167,9 +167,9 @@ T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* wei
   return select(better, left, farthest);
 }
 
-/// Reference of contradictions of the rows: a contradiction is rounding if it is small compared with this squared norm. It is the sum of the squares
-/// of the velocities or accelerations x (in rad and lengths of the mechanism), of the right-hand sides c of the rows, and of their terms (`size`:
-/// squared norm per row, or null).
+/// Return the squared norm to which contradictions of the rows are relative: a contradiction that is small compared with it is rounding. It is the
+/// sum of the squares of the velocities or accelerations x (in rad and lengths of the mechanism), of the right-hand sides c of the rows, and of their
+/// terms (`size`: squared norm per row, or null).
 template <class T>
 T size_of_motion(const LoopEquation<T>& e, const T* x, const T* c, const T* size) {
   constexpr double rounding = tolerances::rounding / tolerances::contradiction;  // rounding of terms, relative to the tolerance
@@ -181,9 +181,9 @@ T size_of_motion(const LoopEquation<T>& e, const T* x, const T* c, const T* size
   return terms;
 }
 
-/// Compute v + dv with J (v + dv) = c and the least dv in the metric of these weights (nv); a weight of 0 fixes a velocity. If `a` is not null,
-/// compute instead the accelerations at v: a + da with J (a + da) = gamma. `rates` (rows, or null): contributions to c or gamma of frames and joints
-/// whose motion the caller prescribes. Returns the relative residual.
+/// Compute v + dv with J (v + dv) = c, where dv is the least change in the metric of these weights (nv); a weight of 0 fixes a velocity. If `a` is
+/// not null, compute accelerations at v instead: a + da with J (a + da) = gamma. `rates` (rows, or null): contributions to c or gamma of frames and
+/// joints whose motion the caller prescribes. Returns the relative residual.
 template <class T>
 T least_motion(const Tree& tree, Arena& arena, const T* q, const T* v, const T* a, const T* weight, const T* rates, const T* time,
                const T* pfaffian_values, T* out) {

@@ -25,8 +25,8 @@
 // from the projection for v. If rows are dependent, some dimensions may open the loops: those that change z . phi, or z . (J v - c) along the motion,
 // for a pseudo-random combination z with J^T z = 0.
 //
-//   cost    O(bodies) and a solve; along the loops two more solves. If rows are dependent, also the pullback of one combination z
-//           of them with J^T z = 0, from the solution for a pseudo-random right-hand side
+//   cost    O(bodies) and a solve; along the loops two more solves. If rows are dependent, also the solution for a pseudo-random
+//           right-hand side, which yields z, and the pullback of z
 #pragma once
 
 #include "../dynamics/pullback.hpp"
@@ -141,7 +141,8 @@ template <class R, class T> class LoopPullback {
     return e;
   }
 
-  /// Compute derivatives by the parameters of the constraint's type, by differences, which are exact because rows are linear in them.
+  /// Compute derivatives with respect to the parameters of the constraint's type, by finite differences, which are exact because rows are linear in
+  /// these parameters.
   void by_own_numbers(const Constraint& c, const RowForces& by, const Pullback<T>& to, T* out) const {
     visit_constraint(c.kind, [&](const auto& kind) {
       using Kind = std::decay_t<decltype(kind)>;
@@ -201,7 +202,7 @@ template <class R, class T> class LoopPullback {
     link.set_omega();
   }
 
-  /// Return a state with the parent at its pose. The child's pose is allocated but not set, because callers set it to displaced poses.
+  /// Return a state that contains the pose of the parent. The child's pose is allocated but not set, because callers set it to displaced poses.
   LoopState<Number> beside_the_child(const Constraint& c) const {
     LoopState<Number> s = {};
     const R* none = nullptr;
@@ -350,7 +351,7 @@ template <class R, class T> class ForwardPullback {
     for (int r = 0; r < rows_; ++r) b[n + n_ + r] = equation.probe(r);
     solve(equation, rows_ > 0 ? 2 : 1, b, solved, false, left);
     const auto dependent = left[1] > T(tolerances::contradiction);
-    const bool any_dependent = any(dependent);  // in any of the states
+    const bool any_dependent = any(dependent);  // true if rows are dependent in any of the states
     std::copy(solved, solved + n, x_);
     if (dimensions)
       equation.find_multipliers(arena_, dependent);
@@ -371,7 +372,7 @@ template <class R, class T> class ForwardPullback {
       pull(pullback, loops, {nullptr, z, nullptr}, {c, c + n_, by_.a}, nullptr);
     }
     const T* allowed = nullptr;  // an allowed displacement
-    if (tangent) {  // remove from the derivative by v its component in the range of J^T
+    if (tangent) {  // project onto the allowed changes of v: remove the component of the derivative that is in the range of J^T
       T *by_v = cleared(3 * n), *along = arena_.take<T>(3 * n);
       std::copy(by_.v, by_.v + n_, by_v), std::copy(c + n_, c + 2 * n_, by_v + n);
       scatter(equation, by_v + 2 * n);
@@ -510,7 +511,7 @@ template <class R, class T> class ForwardPullback {
     for (int k = 0; k < parameters; ++k) out_[3 * n_ + k] = -out_[3 * n_ + k];
   }
 
-  /// Subtract J^T y from `force`. The result is P^T force, if y is from the solution for this force.
+  /// Subtract J^T y from `force`. The result is P^T force if y belongs to the solution for this force.
   void subtract_forces(const SensitivityEquation<R, T>& equation, const T* y, T* force) {
     const Arena::Scope scope(arena_);
     T* away = arena_.take<T>(rows_);
@@ -531,7 +532,7 @@ template <class R, class T> class ForwardPullback {
   }
   /// Return the inconsistency of dependent rows along pseudo-random changes of q and v, or along allowed changes. If it is not zero, no derivative
   /// exists. c: derivatives of z . (J a - gamma) with respect to q and v, for a combination z of all rows. The result is relative to the terms of J
-  /// and gamma, and to the change of forces that rotate by 1 rad.
+  /// and gamma, and to the change of the forces in a rotation by 1 rad.
   T contradiction(const SensitivityEquation<R, T>& equation, const T* c, const T* allowed) {
     const Arena::Scope scope(arena_);
     T *q = arena_.take<T>(n_), *v = arena_.take<T>(n_);

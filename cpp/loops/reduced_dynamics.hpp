@@ -8,9 +8,9 @@
 //
 //   G^T M G y-ddot + G^T (M a_0 + h) = G^T tau
 //
-// If there are more coordinates than degrees of freedom, the only possible rates are those in the range of the projector P = (E N)(E N)^+, where N
-// spans the null space of J. E G = P then replaces E G = 1. Several G are correct for the possible rates; the one of least norm is used: G = N (E
-// N)^+, with G P = G. Let K solve J K = -J-dot G, change = E K + E-dot G, and D = (1 - P) change:
+// If there are more coordinates than degrees of freedom, the rates y-dot depend on one another: they are in the range of the projector P = (E N)(E
+// N)^+, where N spans the null space of J. E G = P then replaces E G = 1. Of all G that map these rates correctly, the one of least norm is used: G =
+// N (E N)^+, with G P = G. Let K solve J K = -J-dot G, change = E K + E-dot G, and D = (1 - P) change:
 //
 //   G-dot = K + G (D^T - change)
 #pragma once
@@ -24,8 +24,8 @@ namespace sarrus {
 
 struct ReducedInput {
   const double *q, *v, *column, *row;  // column, row: scales as in closing.hpp
-  // (nv + 6) for each velocity, and each component of the frame's velocity: the index of its coordinate, counted from 1, or 0 if it is no
-  // coordinate. If null, the best-conditioned velocities are chosen
+  // (nv + 6) for each velocity, and for each component of the frame's velocity: the index of the coordinate whose rate it is, counted from 1, or 0 if
+  // there is none. If null, the best-conditioned velocities are chosen
   const double* coordinates;
   const double *time, *pfaffian_values, *pfaffian_rates;
   int wrenches;
@@ -109,7 +109,7 @@ struct ReducedCoordinates {
   }
 };
 
-/// y += A x, where A is m x n.
+/// Add A x to y, where A is m x n.
 inline void add_product(int m, int n, const double* A, const double* x, double* y) {
   for (int i = 0; i < m; ++i) y[i] += dot_product(n, A + i * n, x);
 }
@@ -173,7 +173,7 @@ inline void reduced_dynamics(const Tree& tree, Arena& arena, const ReducedInput&
   };
   double* open = take(k);
   std::fill(open, open + k, 0.0);
-  // g is zero without prescribed motion
+  // without prescribed motion g is zero, so nothing is solved
   if (std::any_of(rates.target, rates.target + tree.loops.rows, [](double c) { return c != 0.0; }))
     on_loops(rates.target, open, out.drift);
   for (int i = 0; i < k; ++i) open[i] = -dot_product(nv, y.E_dot + i * nv, in.v);

@@ -8,7 +8,7 @@ namespace sarrus {
 /// Poses of the bodies and, on request, their accelerations at zero accelerations of the joints.
 template <class T> struct LoopState {
   const T *q, *v;  // v: null if at rest
-  const T *time, *pfaffian_values;  // null: time 0, no Pfaffian values
+  const T *time, *pfaffian_values;  // null time: 0; null pfaffian_values: there are none
   Transform<T>* X;  // poses of the bodies in the world
   Motion<T>* column;  // columns of the velocities, each in world axes at the origin of the body that the velocity moves
   const RneaLink<T>* link;  // null if accelerations are not needed
@@ -50,7 +50,7 @@ template <class T> SARRUS_NOINLINE LoopState<T> place(const Tree& tree, Arena& a
 
 /// Columns of the relative motion of a constraint's frames, one for each velocity that changes it.
 template <class T> struct Columns {
-  Motion<T>* column;  // in the child's axes at its origin; with opposite sign for velocities that move the parent
+  Motion<T>* column;  // columns in the child's axes at its origin; the sign is reversed for velocities that move the parent
   Motion<T> drive;  // velocity with which time functions move the parent's frame
   Transform<T> child;  // pose of the child's frame in the world
   T mobility, speed;  // sum of 1/M_ii and sum of the squares of these velocities
@@ -119,7 +119,7 @@ SARRUS_INLINE void relative_acceleration(const LoopState<T>& s, const Constraint
   if (c.driven) {
     // the moved frame rotates with w_parent + w_d; its point at the child's origin has the velocity u_d in addition to that of the parent
     const Vec3<T>&w_d = carried.angular, &u_d = carried.linear;
-    const Vec3<T> r = transpose_times(m.X.R, m.X.p);  // from the moved frame's origin, child's axes
+    const Vec3<T> r = transpose_times(m.X.R, m.X.p);  // vector from the moved frame's origin, in the child's axes
     const Vec3<T> dw_d = transpose_times(m.X.R, A.angular);
     const Vec3<T> a_origin = transpose_times(m.X.R, A.linear) + cross(w_d, Vec3<T>(u_d - cross(w_d, r)));
     a_parent = a_parent + cross(Vec3<T>(w_parent * T(2.0)), u_d) + a_origin + cross(dw_d, r) + cross(w_d, cross(w_d, r));
@@ -147,7 +147,7 @@ SARRUS_INLINE void relative_pose(const LoopState<T>& s, const Constraint& c, boo
   if (c.driven) carry(c, s.numbers, s.time, X_parent, l.drive, A_drive);
   m.X = {Mat3<T>(X_parent.R.transpose()) * l.child.R, transpose_times(X_parent.R, Vec3<T>(l.child.p - X_parent.p))};
 }
-/// Subtract the motion by time functions and complete m. Call after m.V is set for the frames fixed to the bodies.
+/// Subtract the motion that time functions prescribe, and complete m. Call this function after m.V is set for the frames fixed to the bodies.
 template <class T>
 SARRUS_INLINE void complete_relative_motion(const LoopState<T>& s, const Constraint& c, const Transform<T>& X_child,
                                             const Motion<T>& A_drive, RelativeMotion<T>& m, Columns<T>& l) {
@@ -172,7 +172,7 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
   l.column = arena.take<Motion<T>>(c.columns);
   m.V = Motion<T>::zero();
   m.velocity_size.angular = m.velocity_size.linear = l.mobility = l.speed = T(0.0);
-  // the difference of two coincident points is exactly zero, but its computed value is a rounding error; set it to zero
+  // the arm between two coincident points is computed as a rounding error; set it to zero
   const T arm_rounding = dot(X_child.p, X_child.p) * T(1e-4);
   for (int i = 0; i < c.columns; ++i) {
     const int k = c.column[i];
@@ -190,7 +190,7 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
     }
     if (s.v) m.V = m.V + column * s.v[k], l.speed += s.v[k] * s.v[k] * s.numbers(tree.per_unit_square[k]);
   }
-  if (mobility) {  // if no velocity moves the row, its gap is compared with 1 rad, or with the mechanism's length
+  if (mobility) {  // the added terms make gaps relative to 1 rad, or to the mechanism's length, if no velocity moves the row
     l.mobility = select(l.mobility > T(0.0), l.mobility, T(1.0));
     const T angular = l.mobility, linear = angular * square(T(s.numbers(tree.length)));
     m.velocity_size.angular = select(m.velocity_size.angular > T(0.0), m.velocity_size.angular, angular);

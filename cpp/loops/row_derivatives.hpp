@@ -19,7 +19,7 @@
 
 namespace sarrus {
 
-/// True if all constraints are plain loop joints without prescribed motion.
+/// Return true if all constraints are plain loop joints without prescribed motion.
 inline bool has_plain_rows(const Tree& tree) {
   for (int i = 0; i < tree.loops.constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];

@@ -23,7 +23,7 @@ namespace sarrus {
 // The elimination subtracts (l_a / d) l_b from entry (a, b) of each later row a, for b >= a. The columns of row a are found in advance:
 //
 //   row 4:   4  5  7        the same columns, without a gap    run = first[4]: consecutive slots from this one on
-//   row 5:   5  6  7        column 6 lies between              run = -1 - t: target[t], target[t + 1] are the slots of columns 5 and 7
+//   row 5:   5  6  7        column 6 is not in row k           run = -1 - t: target[t], target[t + 1] are the slots of columns 5 and 7
 //   row 7:   7                                                 run = first[7]
 /// Factorise the matrix, regularised by epsilon (nv; null: zero) and mu (rows).
 template <class T> SARRUS_NOINLINE Factor<T> factorise(const Saddle<T>& s, Arena& arena, const T* epsilon, const T* mu) {
@@ -82,8 +82,8 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise(const Saddle<T>& s, Arena
 template <class F, class T> SARRUS_NOINLINE void solve(const Elimination& e, const Factor<F>& f, Arena& arena, T* x, T* work) {
   if constexpr (std::is_same_v<F, T>)
     if (e.fronts) return solve_by_fronts(e, f, arena, x, work);
-  // each sum depends on the unknown that was computed last; the processor waits less if that term is added last and the others form two independent
-  // sums
+  // each sum contains the unknown that was computed last. To reduce the time that the processor waits for it, that term is added last, and the other
+  // terms form two independent sums
   for (int k = 0; k < e.unknowns; ++k) {
     T w = x[e.unknown[k]], other = T(0.0);
     int i = e.before[k];
@@ -154,11 +154,11 @@ template <class F, class T> SARRUS_NOINLINE T residual(const Saddle<F>& s, const
 /// Solve the unregularised equation for x = [x; y]. Returns the squared norm of the remaining residual, or of the last one computed.
 ///
 /// Corrections end if one changes the motion by less than 1e-12 of its norm, or by less than the rounding of an unconstrained motion. They also end
-/// if a correction is not smaller than the previous one and does not reduce the residual: such corrections are rounding errors. A small residual, or
-/// a residual that no longer decreases, is no criterion. Near a singular position the residual is at rounding level from the beginning, but belongs
-/// to a large error, of which each correction removes only a small part (Carpentier et al.'s lambda / (mu + lambda)). Motions are measured by the
-/// minimised quantity x^T M x + y^T S y, which makes metres and radians comparable and ignores motions without inertia. Finished lanes keep their
-/// solution.
+/// if a correction is not smaller than the previous one and does not reduce the residual, because such corrections are rounding errors. A small
+/// residual, or a residual that no longer decreases, is no criterion. Near a singular position the residual is at rounding level from the beginning,
+/// but the error of the solution is large, and each correction removes only a small part of it (the fraction lambda / (mu + lambda) of Carpentier et
+/// al.). Motions are measured by the minimised quantity x^T M x + y^T S y, which makes metres and radians comparable and ignores motions without
+/// inertia. The solutions of finished lanes do not change.
 template <class F, class T>
 SARRUS_NOINLINE T refine(const Saddle<F>& s, Arena& arena, const Factor<F>& f, const T* b, T* x, int most) {
   const int n = s.plan.unknowns;
@@ -190,7 +190,8 @@ SARRUS_NOINLINE T refine(const Saddle<F>& s, Arena& arena, const Factor<F>& f, c
     const auto settled = both(active, moved < little), unsettled = both(active, moved > little);
     T next_error = error;
     if (any(unsettled)) next_error = residual(s, b, step, r);
-    // motion and residual decrease in proportion: compare the smaller of the two ratios with 1, without a division
+    // a correction is accepted if the smaller of the two ratios (motion / previous motion, residual / previous residual) is below 1; no division is
+    // needed for this comparison
     const T by_motion = moved * error, by_residual = next_error * before, previous = before * error;
     const auto accepted = both(unsettled, select(by_motion < by_residual, by_motion, by_residual) < previous);
     for (int i = 0; i < n; ++i) x[i] = select(settled, step[i], select(accepted, step[i], x[i]));

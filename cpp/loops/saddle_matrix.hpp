@@ -7,8 +7,8 @@
 
 namespace sarrus {
 
-/// Entries of the matrix. M is stored by rows, each from its diagonal entry towards the ground; J in blocks (rows x columns, column-major) for each
-/// constraint.
+/// Entries of the matrix. M is stored by rows: each row contains its diagonal entry, then those of the velocities on the path to the ground. J is
+/// stored as one block (rows x columns, column-major) per constraint.
 template <class T> struct Saddle {
   const Tree& tree;
   const Elimination& plan;

@@ -14,7 +14,7 @@
 
 namespace sarrus {
 
-/// 1/M_ii; zero for velocities without inertia.
+/// Return 1/M_ii of each velocity; zero for velocities without inertia.
 template <class T> SARRUS_INLINE T* mobilities(const Tree& tree, Arena& arena, const T* M) {
   T* mobility = arena.take<T>(tree.nv);
   for (int i = 0; i < tree.nv; ++i) {
@@ -24,7 +24,7 @@ template <class T> SARRUS_INLINE T* mobilities(const Tree& tree, Arena& arena, c
   return mobility;
 }
 
-/// Entries of M by rows; each row begins at its diagonal entry and continues towards the ground.
+/// Compute the entries of M by rows: each row contains its diagonal entry, then those of the velocities on the path to the ground.
 template <class T>
 SARRUS_NOINLINE T* sparse_mass_matrix(const Tree& tree, Arena& arena, Poses<T> X, const Motion<T>* columns) {
   const int* first = tree.loops.mass_first;
@@ -43,8 +43,8 @@ template <class T> SARRUS_INLINE T* inverses(Arena& arena, int n, const T* x) {
 
 template <class T> SARRUS_INLINE T inverse_or_one(const T& x) { return T(1.0) / select(x > T(0.0), x, T(1.0)); }
 
-// Regularisation, in the factor, of velocities with zero metric; corrections remove its effect.
-constexpr double floating = 1e-10;  // for floating substructures
+// Regularisation in the factor of velocities whose entry in the minimised quantity is zero; corrections remove its effect.
+constexpr double floating = 1e-10;  // value for velocities of floating substructures, in units of Tree::unit
 constexpr double unfelt = 1e-8;  // minimum of the inertia about the axis of a thin rod, relative to its inertia about other axes
 
 /// Minimised quantity: kinetic energy, or with `plain` the sum of squares of y. The velocities are x = weight y (weight: nv entries; null: ones). A
@@ -54,8 +54,8 @@ template <class T> struct Metric {
   bool plain = false;
   // with plain: (nv) 1/weight of a velocity's motor; 0 if it has no motor and therefore no effect on the objective
   const T* motors = nullptr;
-  const T* closing_motors = nullptr;  // with motors: weights of motors in loop joints (motor rows)
-  T passive = T(0.0);  // with motors: the weight of joints without a motor, tolerances::passive times the largest weight
+  const T* closing_motors = nullptr;  // only with `motors`: weights of motors in loop joints (motor rows)
+  T passive = T(0.0);  // only with `motors`: weight of joints without a motor, tolerances::passive times the largest weight
   bool is_mass() const { return !weight && !plain; }
 };
 
@@ -149,7 +149,7 @@ template <class T> class SubstructuredEquation {
     for (int r = 0; metric.motors && r < full_tree.loops.motor_rows; ++r)
       if (full_tree.loops.driven[r] != 0.0) S[loops.rows + r] = metric.closing_motors[r];
     if (weight) apply_weights(M);
-    // weigh velocities so that the minimised quantity is the squared norm of the motors' efforts, in units of moment
+    // weight the velocities such that the minimised quantity is the squared norm of the motors' efforts, with forces converted to moments
     if (metric.motors) {
       T* inertia = arena.take<T>(tree.nv);
       for (int k = 0; k < tree.nv; ++k) inertia[k] = square(M[loops.mass_first[k]]) * square(T(state.numbers(tree.unit[k])));
@@ -190,7 +190,7 @@ template <class T> class SubstructuredEquation {
     return sarrus::factorise(matrix, arena, epsilon, mu);
   }
 
-  /// Mobility of each velocity of the tree (nv): its acceleration by a unit force along it, a diagonal entry of J M'^-1 J^T.
+  /// Return the mobility of each velocity of the tree (nv): its acceleration by a unit force along it, a diagonal entry of J M'^-1 J^T.
   T* joint_mobilities(Arena& arena, int nv) const {
     T* mobility = arena.take<T>(nv);
     for (int k = 0; k < nv; ++k) {
@@ -240,9 +240,9 @@ template <class T> class SubstructuredEquation {
   }
 
  private:
-  /// Mobilities, from which scales of rows are computed. For a floating body the rotational mobility about its axis of largest inertia is used for
-  /// all three axes. The reason is a thin rod: with the mobility about its own axis, the scale of its rows and their regularisation would be
-  /// thousands of times too large, although these rows hardly depend on that rotation.
+  /// Return the mobilities from which scales of rows are computed. For a floating body the rotational mobility about its axis of largest inertia is
+  /// used for all three axes. Otherwise the large mobility of a thin rod about its own axis would make the scale of its rows, and their
+  /// regularisation, thousands of times too large, although these rows hardly depend on that rotation.
   const T* least_about_any_axis(Arena& arena) const {
     const Tree& tree = pieces.tree;
     T* mobility = arena.take<T>(tree.nv);
@@ -259,7 +259,7 @@ template <class T> class SubstructuredEquation {
 
   static constexpr double free_row = 1e30;  // compliance of an inactive row
 
-  /// Return the metric 1/weight^2 for joints that are not cut. The metric of floating velocities is zero.
+  /// Return the diagonal of the metric: 1/weight^2 for velocities of joints that are not cut, zero for velocities of floating substructures.
   T* plain_metric(Arena& arena, const T* motors) const {
     const Tree& tree = pieces.tree;
     T* M = arena.take<T>(tree.loops.mass_first[tree.nv]);

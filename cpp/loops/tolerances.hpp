@@ -20,19 +20,19 @@ namespace sarrus::tolerances {
 
 // ---- positions: residuals relative to the scale of each row (row_sizes), or in rad and m -----------------------------------------------
 
-/// Least residual |phi| to which rounding allows loops to be closed: a thousand eps. At a double root the resulting error of q is the square root of
-/// that, 3e-7.
+/// Least residual |phi| that can be reached despite rounding: about a thousand eps. At a double root the resulting error of q is the square root of
+/// this value, 3e-7.
 constexpr double rounding = 1e-13;
-/// Residual of a single row below which Newton's steps stop: smaller values are rounding, and another step would not reduce them.
+/// Residual of a single row below which Newton's iteration stops, because smaller values are rounding errors that another step would not reduce.
 constexpr double exact = 1e-15;
-/// Default of the largest |phi| of a closed loop. Rounding remains below this value even for loops with a condition number of a thousand.
+/// Default of the largest |phi| of a closed loop. Rounding errors are below this value even for loops with a condition number of a thousand.
 constexpr double closed = 1e-10;
 /// Largest |phi| of a closed loop in a configuration from the caller; the caller may have written the configuration with six digits.
 constexpr double given_closed = 1e-6;
 /// Largest residual [rad, body sizes] that undamped Newton steps can close, with a margin.
 constexpr double projected = 1e-9;
-/// Largest gap [rad, body sizes] and largest velocity error (relative to the velocities, or to 1 rad/s or a body size a second) of a state on the
-/// loops. Beyond this limit accelerations would be meaningless. Below it, the error may come from measurement.
+/// Largest gap [rad, body sizes] and largest velocity error (relative to the velocities, or to 1 rad/s or a body size per second if these are lower)
+/// at which a state counts as being on the loops. The limit tolerates errors of measured states. Beyond it, accelerations would be meaningless.
 constexpr double off_loops = 1e-3;
 /// Largest relative change of the accelerations by gaps of the loops. If the change is larger, the result depends on the gaps, and an error reports
 /// that the state is off the loops.
@@ -40,7 +40,7 @@ constexpr double decides = 0.1;
 
 /// Largest violation of J v = c and J a = gamma by rounding or poorly closed loops, relative to the terms of the row.
 constexpr double allowed = 1e-6;
-/// Velocities and accelerations below this value are zero [rad/s, body sizes a second; for accelerations the same numbers per s]. It is above the
+/// Velocities [rad/s, body sizes per s] and accelerations [rad/s^2, body sizes per s^2] below this value are treated as zero. It is above the
 /// rounding errors of states at rest.
 constexpr double at_rest = 1e-9;
 
@@ -59,16 +59,17 @@ constexpr double torn = 1e-8;
 /// velocity. The limit is ten thousand times rounding. A contradiction below it has no effect, because the regularisation of the saddle equation is
 /// larger.
 constexpr double agreement = 1e-11;
-/// Constraint forces do no work, except in stages of a step, which are off the loops by the square of the step. Their work is compared with the
-/// largest work that these forces could do. If the ratio exceeds this value, the step is checked for rows that lock the mechanism off the loops; such
-/// rows dissipate 3e-8 of the energy per radian. The loss adds up: with a ratio of 1e-7, one of eighteen simulations lost a millionth of its energy
-/// undetected.
+/// Largest work of constraint forces in a step, relative to the largest work that these forces could do. Constraint forces do no work on the loops,
+/// but the stages of a step are off the loops by the square of the step. If the ratio exceeds this value, the step is checked for rows that lock the
+/// mechanism off the loops; such rows dissipate 3e-8 of the energy per radian. These losses add up. With a limit of 1e-7, one of eighteen
+/// simulations lost a millionth of its energy without being detected.
 constexpr double work = 3e-8;
 
 // ---- steps that close the loops -------------------------------------------------------------------------------------------------------
 
-/// First attempt of a search, from nearby: damping (mu / |phi|), largest number of steps, and largest initial |phi|. No joint rotates by half a
-/// revolution in these steps, so the result contains no additional revolutions. For robots with bodies of 0.5 m, near_gap is a jump of 5 cm or more.
+/// First attempt of a search, if the initial configuration is near the loops: damping (mu / |phi|), largest number of steps, and largest initial
+/// |phi|. With these limits no joint rotates by half a revolution, so the result contains no additional revolutions. For robots with bodies of 0.5 m,
+/// near_gap corresponds to a displacement of at least 5 cm.
 constexpr double near_damping = 1e-2, near_steps = 6.0, near_gap = 0.2;
 
 /// Longest step [rad, body sizes]; the linear model of the rows is not valid for longer steps.
@@ -89,10 +90,10 @@ constexpr double negligible = 1e-9;
 /// Components of a unit vector of a null space above this limit are nonzero. The error of such a vector is tolerances::negligible / (the next
 /// singular value).
 constexpr double present = 1e-6;
-/// Singular values below this limit cause a warning: forces and velocities are then a thousand times as large as in a regular position.
+/// Singular values below this limit cause a warning, because forces and velocities are then a thousand times as large as in a regular position.
 constexpr double nearly_singular = 1e-3;
 
-/// Square root of a ratio of compliances. Of two elements whose ratio of compliances is below its square, the less compliant one is treated as rigid.
+/// Square root of the ratio of two compliances below which the less compliant element is treated as rigid.
 constexpr double rigid = 1e-7;
 
 // ---- the saddle equation ------------------------------------------------------------------------------------------------------------
@@ -102,45 +103,46 @@ constexpr double rigid = 1e-7;
 constexpr double regularisation = 2e-15, regularisation_in_single = 1e-6;
 /// A correction is significant if its ratio to the rounding of the motion is at least this value.
 constexpr double corrects = 10.0;
-/// Largest ratio, in an error bound, of the sum of all further corrections to the next correction. If each correction removes less than 1/100 of the
-/// error, the direction is singular.
+/// Largest ratio of the sum of all further corrections to the next correction that an error bound assumes. If each correction removes less than 1/100
+/// of the error, the direction counts as singular.
 constexpr double many_corrections = 100.0;
-/// Least fraction of a row's entry of J M^-1 J^T that remains after the elimination of the rows before it, if every reaction is determined. In 37
-/// mechanisms the fraction was at least 2e-3 for independent rows, and at most 2e-10, by rounding, for dependent rows.
+/// A row counts as independent if at least this fraction of its diagonal entry of J M^-1 J^T remains after the elimination of the rows before it. If
+/// all rows are independent, every reaction is determinate. In 37 mechanisms the fraction was at least 2e-3 for independent rows, and at most 2e-10,
+/// due to rounding, for dependent rows.
 constexpr double independent = 1e-6;
 /// Stiffness of additional bushings between each body and the ground, relative to that of the joints' bushings (least_reactions.hpp). They make the
 /// matrix regular if bodies are free to move; corrections remove their effect.
 constexpr double free_bushings = 2e-13;
 /// Largest number of corrections. A few suffice, except within 1e-6 rad of a singular position.
 constexpr int most_corrections = 60;
-/// Inertia that the factor borrows for massless bodies, relative to the inertia that rows couple to them. Small quantities then keep ten correct
-/// digits. If every motion on the loops has at least a millionth of that coupled inertia, a few corrections remove the effect of the borrowed
-/// inertia.
+/// Inertia that the factor borrows for massless bodies (borrowed_inertia.hpp), relative to the inertia that rows couple to them. With this value,
+/// small quantities are computed to ten digits, and a few corrections remove the effect of the borrowed inertia if every motion on the loops has at
+/// least a millionth of the coupled inertia.
 constexpr double borrowed = 1e-10, borrowed_in_single = 1e-4;
 /// A motion whose inertia is below ten times the borrowed inertia is massless: its acceleration is undetermined.
 constexpr double no_inertia = 1e-1;
-/// Weight that the factor assumes for joints without a motor, relative to the weights in the metric of efforts. Corrections remove its effect.
+/// Diagonal entry that the factor uses for joints without a motor, relative to the weights of the motors' efforts. Corrections remove its effect.
 constexpr double passive = 1e-8, passive_in_single = 2e-4;
 /// Residual that marks an equation with an undetermined motion, because no inertia resists it. It exceeds every residual that can be computed.
 constexpr double undetermined = 1e200;
-/// Relative residual above which constraints contradict one another. It is so large that rounding cannot explain it.
+/// Relative residual above which constraints contradict one another. Rounding cannot cause such a large residual.
 constexpr double contradiction = 1e-6, contradiction_in_single = 1e-3;
-/// Relative residual that no regular equation exceeds. A larger one occurs near a singular position, or if rows are nearly dependent: rounding then
-/// determines the rank of the rows.
+/// Relative residual that no regular equation exceeds. A larger one occurs near a singular position, or if rows are so nearly dependent that their
+/// rank depends on rounding.
 constexpr double unresolved = 1e-12, unresolved_in_single = 1e-3;
-/// Residual of the multipliers of the solution, relative to that of the multipliers of least norm. If the ratio is below this value, the multipliers
-/// of least norm have lost part of the load. Both residuals contain that of the accelerations.
+/// Ratio of two residuals, that of the solution's multipliers to that of the multipliers of least norm. If it is below this value, the latter have
+/// lost part of the load. Both residuals include that of the accelerations.
 constexpr double loses = 0.1;
 /// Entries of J below this value are rounding, relative to the largest entry of the same constraint in that column.
 constexpr double no_entry = 1e-14, no_entry_in_single = 1e-6;
 /// Rounding error of an entry of the saddle equation, relative to the largest entry. It is a tenth of eps, because most rounding errors cancel.
 constexpr double entry_rounding = 2e-17;
-/// Derivatives are useless if rounding of the loops' rows changes the accelerations by more than this relative value. At the distance d from a
-/// singular position, the change is 1e-16 / d. The q of closed loops has the same error, and derivatives change with it as 1 / d^4. This value is
-/// reached at d = 0.5e-4 rad.
+/// Derivatives are meaningless if rounding errors of the loops' rows change the accelerations by more than this relative value. At the distance d
+/// from a singular position, the change is 1e-16 / d. Closing the loops also leaves an error of q of this size, which changes derivatives in
+/// proportion to 1 / d^4. The value is reached at d = 0.5e-4 rad.
 constexpr double differentiable = 2e-12;
-/// Derivatives are exact to rounding if rounding of the rows changes the accelerations by less than this relative value: more than 0.1 rad from a
-/// singular position.
+/// Derivatives are exact to rounding if rounding errors of the rows change the accelerations by less than this relative value. This holds at
+/// distances of more than 0.1 rad from a singular position.
 constexpr double regular = 1e-15;
 
 }  // namespace sarrus::tolerances

@@ -1,5 +1,5 @@
-// Scratch memory of the calling thread. Kernels allocate from it and release everything at once. After the first call with a mechanism, calls request
-// no more memory from the system.
+// Scratch memory of the calling thread. Kernels allocate from it and release everything at once. After the first call with a mechanism, no more
+// memory is requested from the system.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class Arena {
     return static_cast<T*>(p);
   }
 
-  /// Release all memory taken since its construction.
+  /// Scope of allocations: its destructor releases all memory that was taken since its construction.
   class Scope {
    public:
     explicit Scope(Arena& arena) : arena_(arena), block_(arena.block_), used_(arena.used_) {}
@@ -45,7 +45,7 @@ class Arena {
   };
 
   __attribute__((noinline)) void grow(std::size_t bytes) {
-    // blocks are not released, because pointers into them are in use and the next call needs the memory again
+    // blocks up to the current one are kept, because pointers into them are in use; later blocks that are too small are replaced
     while (block_->next && block_->next->size < bytes) {
       Block* small = block_->next;
       block_->next = small->next;
@@ -75,7 +75,7 @@ class Arena {
   std::size_t used_ = 0;
 };
 
-// not inlined, because each inlined use would load the address of the thread's arena again
+// not inlined, because every inlined use would compute the address of the thread's arena again
 __attribute__((noinline)) inline Arena& thread_arena() {
   static thread_local Arena arena;
   return arena;

@@ -11,11 +11,11 @@
 namespace sarrus {
 namespace {
 
-/// A body with a smaller mass, relative to the heaviest body, is treated as massless. Loop forces that such a body transmits are much larger than its
-/// inertial forces, so that residuals relative to its inertial forces would be meaningless.
+/// Largest mass, relative to the heaviest body, of a body that is treated as massless. The loop forces that such a body transmits are much larger
+/// than its inertial forces, so that residuals relative to its inertial forces would be meaningless.
 constexpr double light = 1e-6;
 
-/// True if a body's own inertia and armature resist every motion of its joint.
+/// Return true if a body's own inertia, with the armature of its joint, resists every motion of the joint.
 bool has_inertia_along(const Link& b, const Motion<double>* S, const PassiveTerms* passive) {
   Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor, 6, 6> G(b.nv, b.nv);
   for (int k = 0; k < b.nv; ++k) {
@@ -31,7 +31,7 @@ bool has_inertia_along(const Link& b, const Motion<double>* S, const PassiveTerm
   return (scale.asDiagonal() * G * scale.asDiagonal()).eval().ldlt().vectorD().minCoeff() > 1e-12;
 }
 
-/// True if the columns of the link's joint depend on the configuration.
+/// Return true if the columns of the link's joint depend on the configuration.
 bool has_varying_columns(const Link& b) {
   return b.joint == JointKind::reversed || !visit_every(b.joint, b.nv, [](auto joint) { return joint.constant_subspace; });
 }
@@ -42,8 +42,8 @@ JointConstants settled(const JointDescription& j) {
   return constants;
 }
 
-/// Return the axes of the joint frame, for the joint axis times `sign`, in the axes of the description. `constants` receives the values that depend
-/// on them.
+/// Return the axes of the joint frame in the axes of the description, for the joint axis multiplied by `sign`. `constants` receives the constants
+/// that depend on these axes.
 Mat3<double> joint_axes(const JointDescription& j, double sign, JointConstants& constants) {
   return visit_every(j.kind, 0, [&](auto joint) { return joint.axes(j.axis * sign, j.axis2, constants); });
 }
@@ -60,7 +60,7 @@ PassiveTerms passive_terms(const JointDescription& j, int k, int iq) {
   });
 }
 
-/// True if its velocity k is angular.
+/// Return true if velocity k of the joint is angular.
 bool turns(const JointDescription& j, int k) {
   return visit_every(j.kind, j.nv, [&](auto joint) {
     int listed = 0, velocity_index = 0;
@@ -70,7 +70,7 @@ bool turns(const JointDescription& j, int k) {
   });
 }
 
-/// Units of a joint's coordinates: `length` for lengths, 1 for the others.
+/// Compute the units of a joint's coordinates: `length` for displacements, 1 for the others.
 void units_of_coordinates(const JointDescription& j, double length, double* unit) {
   visit_every(j.kind, j.nv, [&](auto joint) {
     int listed = 0;
@@ -96,7 +96,7 @@ class AttachmentPoints {
       for (std::size_t j = i + 1; j < first_[body + 1]; ++j) span = std::max(span, (all_[i].p - all_[j].p).norm());
     return span;
   }
-  /// Root mean square distance of the body's mass from the first attachment point.
+  /// Return the root mean square distance of the body's mass from its first attachment point.
   double swing(int body, const Inertia<double>& b) const {
     const Vec3<double> p = first_[body] < first_[body + 1] ? all_[first_[body]].p : zero3<double>();
     const double square = 0.5 * (b.I.xx + b.I.yy + b.I.zz) - 2.0 * dot(b.h, p) + b.m * dot(p, p);
@@ -152,12 +152,13 @@ void require_same_structure(const Description& a, const Description& b) {
   if (a.substructures != b.substructures) throw ModelError("a copy must have the same substructures: build a new mechanism");
 }
 
-/// True if all dimensions of a constraint are numbers that kernels read from arrays. Time functions, coefficients and rows are not.
+/// Return true if the mechanism contains no parameters that kernels do not read from arrays: time functions, coefficients of couplers, and Pfaffian
+/// rows.
 bool is_plain(const Description& d) {
   const auto plain = [](const ConstraintDescription& c) {
     bool yes = true;
     visit_constraint(c.kind, [&](const auto& kind) {
-      const_cast<std::decay_t<decltype(kind)>&>(kind).fields(  // read only
+      const_cast<std::decay_t<decltype(kind)>&>(kind).fields(  // fields() only reads here
           [&](const char*, auto& x) { yes = yes && std::is_same_v<decltype(x), double&>; });
     });
     return yes;
@@ -172,8 +173,8 @@ void set_frames(Constraint& c, const Constraint& from) {
 
 }  // namespace
 
-/// Raise ModelError if two descriptions differ in more than variants may. Copies of one description have the same time functions, coefficients and
-/// rows.
+/// Raise ModelError if two descriptions differ in properties that variants must share. Parameters that kernels do not read from arrays are the same
+/// if both descriptions are copies of one description.
 void Mechanism::require_to_vary_from(const Mechanism& other) const {
   require_same_structure(other.description_, description_);
   if (frame_of_ != other.frame_of_ && !is_plain(description_))
@@ -194,8 +195,8 @@ Mechanism::Mechanism(const Mechanism& other, Description changed) : Mechanism(ot
   require_same_decisions(other.decisions_);
 }
 
-/// Return the decisions on structure that depend on parameters. First, which loop joints have armature. If the mechanism may be cut, also flags for
-/// each link: its joint may be cut; the joint has armature; the body has enough inertia to float.
+/// Return the decisions on structure that depend on parameters. The first flags are true for loop joints with armature. If the mechanism may be cut,
+/// three flags for each link follow: its joint may be cut; the joint has armature; the body has enough inertia to float.
 std::vector<char> Mechanism::decisions() const {
   std::vector<char> all;
   for (const LoopMotion& m : loop_motions_) all.push_back(m.has_armature);
@@ -257,7 +258,7 @@ void Mechanism::bake_bodies() {
     const bool reversed = body.reversed;
     const Transform<double> before = bodies_[body.parent].X * (reversed ? j.at_child : j.at_parent);
     const JointConstants constants = settled(j);
-    if (j.nv == 0) {  // a gimbal with nothing free still displaces
+    if (j.nv == 0) {  // a gimbal without degrees of freedom may still have a constant displacement
       const Coordinates<double> none = {nullptr, nullptr, nullptr, {&constants}};
       Transform<double> across = visit_every(j.kind, 0, [&](auto joint) { return joint.transform(none); });
       if (reversed) across = across.inverse();
@@ -375,8 +376,8 @@ void Mechanism::bake_motors() {
   }
 }
 
-/// Mean, over the bodies, of the largest distance between two attachment points of a body, including those of rods and wheels [m]. If no body has two
-/// such points: the mean distance of the masses from the single point.
+/// Return the mean, over the bodies, of the largest distance [m] between two attachment points of a body, including those of rods and wheels. If no
+/// body has two such points, return the mean distance of the bodies' masses from their points.
 double Mechanism::characteristic_length() const {
   AttachmentPoints points(bodies_.size());
   double sum = 0.0;
@@ -405,21 +406,22 @@ double Mechanism::characteristic_length() const {
     for (std::size_t b = 1; b < bodies_.size(); ++b) include(points.span(static_cast<int>(b)));
   };
   include_bodies();
-  if (count == 0 && !(points.span(0) > 0.0)) {  // nothing but springs has a size
+  if (count == 0 && !(points.span(0) > 0.0)) {  // no body has two attachment points: include those of springs
     for (std::size_t i = 0; i < springs_.size(); ++i)
       for (const int end : {0, 1}) points.add(springs_[i].body[end], description_.springs[i].point[end]);
     points.sort();
     include_bodies();
   }
-  if (count == 0 && !(points.span(0) > 0.0))  // nor is anything held in two places
+  if (count == 0 && !(points.span(0) > 0.0))  // still no two points: use the mean distance of the masses
     for (std::size_t b = 1; b < bodies_.size(); ++b)
       include(points.swing(static_cast<int>(b), description_.bodies[bodies_[b].described].inertia));
   const double length = count > 0 ? sum / count : points.span(0);
   return 0.0 < length && std::isfinite(length) ? length : 1.0;
 }
 
-// If the subtree of a joint, as one rigid body, has no inertia along the joint in a few random configurations, it has none in any. If the joint's own
-// body has little or no inertia along it, the subtree may have none in some configuration, because the joints beyond it are free to move.
+// Find joints along which no mass moves. If the subtree of a joint, as one rigid body, has no inertia along the joint in a few random configurations,
+// it has none in any configuration. Also find joints whose own body has little or no inertia along the joint. There the subtree may have no inertia
+// in some configuration, because the joints beyond the body are free to move.
 void Mechanism::weigh() {
   mass_ = 0.0;
   double heaviest = 0.0;
@@ -470,7 +472,7 @@ void Mechanism::weigh() {
   }
 }
 
-/// Find joints that move no inertia: neither that of their subtree, nor any through constraint rows or armature of loop joints.
+/// Find joints that move no inertia at all: neither that of their subtree, nor that of other bodies or armature through the rows of loops.
 void Mechanism::find_idle() {
   idle_.clear();
   if (massless_.empty()) return;

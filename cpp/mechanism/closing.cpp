@@ -7,7 +7,8 @@
 namespace sarrus {
 namespace {
 
-/// False for joints that time functions drive: their frames depend on time, which the formulas of forces along a joint do not take into account.
+/// Return true if a loop joint has armature. Armature of joints that time functions drive is ignored, because the formulas of forces along a joint do
+/// not take the time dependence of its frame into account.
 bool has_armature_across(const JointDescription& j) {
   const bool driven = std::any_of(j.laws.begin(), j.laws.end(), [](const auto& law) { return law.has_value(); });
   return !driven && std::any_of(j.armature.begin(), j.armature.end(), [](double x) { return x != 0.0; });
@@ -15,7 +16,7 @@ bool has_armature_across(const JointDescription& j) {
 
 }  // namespace
 
-/// The coordinates and velocities that it names.
+/// Set the coordinates and velocities that the constraint relates.
 void Mechanism::along(const Description& d, const ConstraintDescription& o, Constraint& c) {
   std::vector<int> columns, coordinates;
   for (const auto& [name, index] : o.coordinates) {
@@ -156,7 +157,7 @@ void Mechanism::add_constraints(const Description& d) {
   }
 }
 
-/// Add a motor in a loop joint: the velocity that it drives becomes a row, and its effort is the multiplier of that row.
+/// Add the motors. For a motor in a loop joint, the velocity that it drives becomes a row, and its effort is the multiplier of that row.
 void Mechanism::add_motors(const Description& d) {
   for (std::size_t j = 0; j < d.joints.size(); ++j) {
     const PlacedJoint& placed = joints_[j];
@@ -169,11 +170,11 @@ void Mechanism::add_motors(const Description& d) {
   }
 }
 
-/// Substructures are computed if they could be faster, and used if they need at most half the operations.
+/// Choose the elimination order. Substructures are computed only if they could be faster, and used only if they need at most half the operations.
 void Mechanism::order_elimination(const Description& d) {
   Loops& loops = tree_.loops;
   const double any = std::numeric_limits<double>::infinity();
-  if (loops.constraints == 0) {  // contact adds its own rows to M
+  if (loops.constraints == 0) {  // without loops, M is factorised for contacts, which add their own rows
     dynamics_ = std::make_shared<EliminationPlan>(tree_, constraints_.data(), 0, 0, true, any, d.check_interrupt);
     loops.dynamics = dynamics_->view();
     return;

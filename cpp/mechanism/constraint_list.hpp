@@ -12,8 +12,8 @@ namespace sarrus {
 
 class ConstraintList {
  public:
-  /// Return the velocities that move only one of the two bodies of a constraint. A velocity that moves both bodies does not change their relative
-  /// motion.
+  /// Set the columns of a constraint: the velocities that move only one of its two bodies. A velocity that moves both bodies does not change their
+  /// relative motion.
   void between(const Tree& tree, Constraint& c) {
     const auto path_to_ground = [&](int link) {
       std::vector<int> columns;

@@ -6,7 +6,7 @@
 namespace sarrus {
 namespace {
 
-/// Adds b to the sorted a.
+/// Merge b into the sorted list a.
 void unite(std::vector<int>& a, const std::vector<int>& b) {
   std::vector<int> both;
   both.reserve(a.size() + b.size());
@@ -61,12 +61,12 @@ EliminationPlan::EliminationPlan(const Tree& tree, const Constraint* constraint,
 // Return the order of elimination. A velocity becomes a candidate after the velocities of its descendants, so that M causes no fill-in. A row becomes
 // a candidate after all velocities in it, so that its pivot is its complete entry of J M^-1 J^T. The candidate with the fewest neighbours is
 // eliminated first. Bodies far from the ground precede near ones, so that a loop causes fill-in only within itself. Ties are broken by the shortest
-// chain of dependencies: independent chains then alternate, and the processor need not wait for one result before it starts the next.
+// chain of dependencies. Then independent chains alternate, so that the processor need not wait for one result before it begins the next computation.
 void EliminationPlan::order(const Tree& tree, const Constraint* constraint, int constraints, int rows,
                             const std::vector<std::vector<int>>& meets, bool with_mass,
                             const std::function<void()>& check_interrupt) {
   const int nv = tree.nv, n = nv + rows;
-  std::vector<int> waits(n, 0);  // for so many others
+  std::vector<int> waits(n, 0);  // number of unknowns that must be eliminated before this one becomes a candidate
   std::vector<std::vector<int>> releases(n);
   for (int i = 0; with_mass && i < nv; ++i)
     if (tree.column_parent[i] >= 0) ++waits[tree.column_parent[i]], releases[i].push_back(tree.column_parent[i]);
@@ -76,7 +76,7 @@ void EliminationPlan::order(const Tree& tree, const Constraint* constraint, int 
       for (int k = 0; k < constraint[c].columns; ++k) ++waits[row], releases[constraint[c].column[k]].push_back(row);
     }
 
-  std::vector<std::vector<int>> neighbours = meets;  // among those that are left
+  std::vector<std::vector<int>> neighbours = meets;  // neighbours that are not eliminated yet
   std::vector<int> ready, chain(n, 0);
   const auto rank = [&](int i) { return i < nv ? -tree.column_link[i] * 8 - (i - tree.link[tree.column_link[i]].iv) : i; };
   for (int i = 0; i < n; ++i)
@@ -85,7 +85,7 @@ void EliminationPlan::order(const Tree& tree, const Constraint* constraint, int 
   while (!ready.empty()) {
     if (check_interrupt) check_interrupt();
     const auto best = std::min_element(ready.begin(), ready.end(), [&](int a, int b) {
-      const bool row_a = a >= nv, row_b = b >= nv;  // after the velocities of a row, the row is eliminated as soon as possible
+      const bool row_a = a >= nv, row_b = b >= nv;  // rows have priority: a row is eliminated as soon as its velocities are
       if (row_a != row_b) return row_a;
       if (neighbours[a].size() != neighbours[b].size()) return neighbours[a].size() < neighbours[b].size();
       if (chain[a] != chain[b]) return chain[a] < chain[b];
@@ -108,7 +108,7 @@ void EliminationPlan::order(const Tree& tree, const Constraint* constraint, int 
   }
 }
 
-// Compute the fill-in of the pattern: the later unknowns of row k are added to the row of the first of these unknowns.
+// Compute the fill-in of the pattern: all later unknowns of row k are added to the row of the first one of them.
 void EliminationPlan::fill(std::vector<std::vector<int>> later, const std::function<void()>& check_interrupt) {
   const int n = static_cast<int>(later.size());
   first_.push_back(0);

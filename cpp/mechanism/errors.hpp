@@ -5,17 +5,17 @@
 
 namespace sarrus {
 
-/// The description is invalid; the message names the element.
+/// Error: the description is invalid. The message contains the name of the element.
 struct ModelError : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
-/// No part has this name.
+/// Error: no element has this name.
 struct NameNotFoundError : ModelError {
   using ModelError::ModelError;
 };
 
-/// The state contradicts the constraints, or a degree of freedom has no inertia.
+/// Error: there is no result at this state, because it contradicts the constraints, or because a degree of freedom has no inertia.
 struct NoAnswer : std::domain_error {
   using std::domain_error::domain_error;
 };

@@ -33,7 +33,7 @@ std::vector<int> order_of_little_fill(int constraints, const std::vector<std::ve
 
 /// A block of unknowns that are eliminated together: the velocities of a substructure, leaves first, or the rows of a constraint.
 struct FrontalPlan::Block {
-  std::vector<int> unknown, later;  // later: blocks that they meet, sorted
+  std::vector<int> unknown, later;  // later: blocks with coupled unknowns that are eliminated later, sorted
 };
 
 FrontalPlan::FrontalPlan(const Tree& tree, const Constraint* constraint, int constraints,
@@ -81,8 +81,8 @@ std::vector<FrontalPlan::Block> FrontalPlan::blocks(const Tree& tree, const Cons
   return all;
 }
 
-// Merge blocks into fronts. The later neighbours of a block become neighbours of the first of them, its parent. If this adds few zeros, the parent
-// continues the front of the block.
+// Merge blocks into fronts. The first one of the later neighbours of a block is its parent, and all others become later neighbours of the parent. If
+// the union contains few additional zeros, the parent continues the front of the block.
 std::vector<FrontalPlan::Merged> FrontalPlan::merge(std::vector<Block>& block, const std::function<void()>& check_interrupt) {
   const auto count = [&](const std::vector<int>& blocks) {
     int sum = 0;
@@ -224,7 +224,7 @@ void FrontalPlan::locate_entries(const Tree& tree, const Constraint* constraint,
   };
   sort(mass, &Front::mass, mass_entry_, mass_slot_);
   sort(jacobian, &Front::jacobian, jacobian_entry_, jacobian_slot_);
-  Front end{};  // where the last one's entries end
+  Front end{};  // additional front whose indices mark the end of the last front's entries
   end.mass = static_cast<int>(mass_entry_.size()), end.jacobian = static_cast<int>(jacobian_entry_.size());
   front_.push_back(end);
 }

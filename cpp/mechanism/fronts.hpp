@@ -24,7 +24,7 @@ class FrontalPlan {
 
  private:
   struct Block;
-  /// A block, perhaps merged from several. Members: its parent, or -1; the number of unknowns that its front eliminates; the number of their later
+  /// A block, perhaps merged from several blocks. Members: its parent, or -1; number of unknowns that its front eliminates; number of their later
   /// neighbours; the child whose front it continues, or -1; true if the parent continues its front.
   struct Merged {
     int parent = -1, pivots = 0, later = 0, heir_of = -1;

@@ -5,20 +5,20 @@
 
 namespace sarrus {
 
-/// Target of a constraint that each call prescribes: the pose of the child's frame, or the coordinates of the joint between the bodies. A Constraint
-/// is a set of rows between velocities: their indices among all rows, the bodies or coordinates that they relate, and their type.
+/// Target that each call prescribes for a constraint: none; the pose of the child's frame; or the coordinates of the joint between the bodies.
 enum class Target : char { none, frame, coordinates };
 
+/// A constraint: the indices of its rows, the bodies or coordinates that it relates, and its type.
 struct Constraint {
   int row, rows;
   int entry;  // index of the first entry of its block of J (rows x columns, column-major) among the entries of all blocks
   int columns;  // number of velocities in its rows
-  const int* column;  // their indices
+  const int* column;  // indices of these velocities
   AnyConstraint kind;
-  bool driven;  // depends on functions of time
+  bool driven;  // true if the constraint depends on functions of time
 
-  // between two bodies: one frame on the parent and one on the child (joints: with the axis on z)
-  int parent, child = -1;  // -1: it is between coordinates
+  // members of constraints between two bodies, with one frame on the parent and one on the child (for joints, z is the joint's axis)
+  int parent, child = -1;  // child -1: the constraint is between coordinates
   int body[2];  // bodies of parent and child in the description, before fixed joints were merged
   // number of leading columns whose velocities move the child; the remaining ones move the parent
   int child_columns;
@@ -32,12 +32,12 @@ struct Constraint {
   std::vector<std::optional<Law>> carried;
   Target target;
 
-  // between coordinates
-  const int* coordinate;  // of each column, in q
+  // members of constraints between coordinates
+  const int* coordinate;  // index in q of the coordinate of each column
   int values;  // index of its values, or of its target, among the values that each call supplies
 };
 
-/// True if all of its rows constrain positions.
+/// Return true if all rows of a constraint restrict positions, and not only velocities.
 inline bool holonomic(const Constraint& c) {
   return visit_constraint(c.kind, [&](const auto& kind) {
     int count = 0;
@@ -49,13 +49,13 @@ inline bool holonomic(const Constraint& c) {
 /// A front: the dense matrix of unknowns that are eliminated together, and of their later neighbours (fronts.hpp).
 struct Front {
   int first, pivots;  // position of the first unknown in the elimination order
-  int size;  // with the later ones
+  int size;  // number of unknowns of the front, including the later neighbours
   int slot;  // index in L of the first entry of its rows (pivots x size)
-  int later;  // place of the later ones in Elimination::later
+  int later;  // index in Elimination::later at which the later neighbours begin
   int into;  // index in Elimination::into of the positions of its later neighbours within the parent front
   int parent;  // the parent: the front in which its first later neighbour is eliminated; -1 if it has no later neighbour
   int children;  // number of fronts with contributions to it
-  int mass, jacobian;  // index of the first of its entries of M and of J; they end where those of the next front begin
+  int mass, jacobian;  // indices of its first entries of M and of J; its entries end where those of the next front begin
 };
 
 /// Elimination order of the unknowns of [M J^T; J -mu], and the index of every entry of L D L^T. Computed once per mechanism.
@@ -64,11 +64,11 @@ struct Front {
 struct Elimination {
   int unknowns, slots;
   const int* unknown;  // the k-th unknown to be eliminated: velocity k < nv, or nv + a row index
-  const int* place;  // its inverse
-  const int* first;  // unknowns + 1: start of row k
+  const int* place;  // inverse of `unknown`: position of each unknown in the elimination order
+  const int* first;  // (unknowns + 1) slot at which row k begins
   const int* column;  // for each slot: position of the later neighbour in the elimination order
   const int* before;  // (unknowns + 1) index in the next two arrays at which the earlier neighbours of unknown k begin
-  const int* before_row;  // these earlier neighbours
+  const int* before_row;  // the earlier neighbours of each unknown
   const int* before_slot;  // slot of unknown k in the row of each earlier neighbour
   // for unknown k and each later neighbour a: slot of entry (a, a), if the entries of row a for the later neighbours of k are contiguous from this
   // slot on; otherwise -1 - the index in `target` at which their slots are listed
@@ -79,7 +79,7 @@ struct Elimination {
   const int* jacobian_slot;  // slots of the entries of J, block by block
 
   // With fronts, only some of these members are used: unknowns, slots, unknown, place, and the slots of entries, which are then relative to a front.
-  int fronts;  // 0: not by fronts
+  int fronts;  // number of fronts; 0: the elimination does not use fronts
   const Front* front;
   const int *later, *into;
   const int *mass_entry, *jacobian_entry;  // entries of M and of J that belong to each front
@@ -94,16 +94,16 @@ struct Loops {
   int motor_constraints, motor_rows,
       motor_entries;  // number of rows after the constraints: velocities of loop joints with a motor or armature
   int rotor_rows;  // number of these rows in `dynamics`: motor_rows, or 0 if no loop joint has armature
-  const double *driven, *rotor;  // for each of these rows: 1 if a motor drives it, else 0; the square root of its armature
-  const double* motor_unit;  // as Tree::unit
+  const double *driven, *rotor;  // for each motor row: 1 if a motor drives it, else 0; the square root of its armature
+  const double* motor_unit;  // unit of each motor row's velocity, as in Tree::unit
   const Constraint* constraint;
   const Constraint* motion;  // motions (velocities) of all loop joints; each motion has its own rows and entries
   int actuators;
   const int* actuator;  // unknown of each effort: velocity k < nv, or nv + a row index
   const int* mass_first;  // (nv + 1) index at which the entries of row i of M begin
-  Elimination dynamics;  // with the mass matrix and the rotors
+  Elimination dynamics;  // elimination for equations with the mass matrix and the armature of loop joints
   Elimination statics;  // elimination for equations with a diagonal matrix instead of the mass matrix
-  const Substructures* substructures = nullptr;  // if not null, used instead of both
+  const Substructures* substructures = nullptr;  // if not null, the substructures are used instead of both eliminations
 };
 
 }  // namespace sarrus

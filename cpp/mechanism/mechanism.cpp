@@ -9,7 +9,7 @@ namespace {
 
 constexpr int ground = -1;
 
-/// Bodies that joints have put together.
+/// Groups of bodies that are connected by joints.
 struct Groups {
   explicit Groups(std::size_t bodies) : up(bodies + 1) {
     for (std::size_t i = 0; i < up.size(); ++i) up[i] = static_cast<int>(i);
@@ -53,15 +53,15 @@ Graph graph_of(const Description& d) {
   return g;
 }
 
-/// Spanning tree. For each body: its joint towards the ground (-1: none), and the bodies whose joint leads to it; and the number of motors in the
-/// tree.
+/// Spanning tree: for each body, its joint towards the ground (-1: none) and the bodies next to it away from the ground; and the number of motors in
+/// the tree.
 struct SpanningTree {
   std::vector<int> carrier;
   std::vector<std::vector<int>> children;
   int actuated = 0;
 };
-/// Spanning tree of least depth, breadth first from the ground. `tied` joints must be in the tree. Bodies connected by them form a group: the search
-/// enters the group by one joint, and then follows the tied joints.
+/// Return the spanning tree of least depth, by a breadth-first search from the ground. `tied` joints must be in the tree. The bodies that they
+/// connect form a group: the search enters a group by one joint, and then follows the tied joints.
 SpanningTree grow(const Description& d, Graph& g, Groups& group, const std::vector<char>& tied) {
   SpanningTree tree{std::vector<int>(d.bodies.size(), -1), std::vector<std::vector<int>>(d.bodies.size() + 1)};
   std::vector<char> entered(d.bodies.size() + 1, 0);
@@ -117,7 +117,7 @@ Mechanism::Mechanism(Description d) : description_(std::move(d)) {
   description_.check_interrupt = nullptr;
 }
 
-/// Set the pointers to its arrays.
+/// Set the pointers of the tree to the arrays of this object.
 void Mechanism::point() {
   tree_.link = links_.data(), tree_.passive = passive_terms_.data(), tree_.angle = angles_.data();
   tree_.column_link = column_link_.data(), tree_.column_parent = column_parent_.data(), tree_.column_depth = column_depth_.data();
@@ -131,8 +131,8 @@ void Mechanism::point() {
   loops.mass_first = mass_first_.data();
 }
 
-// Choose the spanning tree: of least depth, with actuated joints if possible; ties are broken by the order of the description. The caller's hints
-// take precedence. The remaining joints become loop joints.
+// Choose the spanning tree. The caller's hints have priority; then as many actuated joints as possible are tree joints; then the tree has the least
+// depth. Ties are broken by the order of the description. The remaining joints become loop joints.
 void Mechanism::span(const Description& d) {
   Graph graph = graph_of(d);
   Groups kept(d.bodies.size());
@@ -144,7 +144,7 @@ void Mechanism::span(const Description& d) {
                        "' cannot be in the tree: other joints that must be in the tree already close the loop");
   }
   SpanningTree best = grow(d, graph, kept, tied);
-  // the tree of least depth may exclude an actuated joint; in this event, also require those actuated joints that form no loop among themselves
+  // also grow a tree that must contain all actuated joints that form no loop among themselves, and use it if it contains more of them
   for (std::size_t i = 0; i < d.joints.size(); ++i)
     if (d.joints[i].actuated && !tied[i] && !d.joints[i].close_loop && kept.join(graph.parent[i], graph.child[i])) tied[i] = 1;
   if (SpanningTree other = grow(d, graph, kept, tied); other.actuated > best.actuated) best = std::move(other);
@@ -164,7 +164,7 @@ void Mechanism::span(const Description& d) {
   }
   if (!loose.empty())
     throw ModelError("no joint connects the ground to " + listed(loose) + ": add a joint, or a Free joint for a floating base");
-  std::vector<int> stack = {ground};  // depth first, children in their order
+  std::vector<int> stack = {ground};  // number the bodies depth first, children in their order
   while (!stack.empty()) {
     const int body = stack.back();
     stack.pop_back();
@@ -174,7 +174,7 @@ void Mechanism::span(const Description& d) {
   }
 }
 
-// Bodies and links, depth first. A link's frame is its joint's frame on it, with the joint's axis on z.
+// Create bodies and links, depth first. A link's frame is the joint's frame on the link, with the joint's axis on z.
 void Mechanism::lay_out(const Description& d) {
   int iq = 0, iv = 0;
   for (std::size_t j = 0; j < d.joints.size(); ++j) {

@@ -1,7 +1,6 @@
-// A mechanism in two forms: as the user describes it (a graph of bodies and joints), and as the kernels
-// read it (a tree with its constants). A Mechanism does not change after construction, and any number
-// of threads may use it. Its structure does not depend on parameters: it is computed first, and shared
-// by copies with different parameters. Then the parameters are converted (bake.cpp).
+// A mechanism in two forms: as the user describes it (a graph of bodies and joints), and as the kernels read it (a tree with its constants). A
+// Mechanism does not change after construction, so any number of threads may use it. Its structure does not depend on parameters: it is computed
+// first, and shared by copies with different parameters. Then the parameters are converted (bake.cpp).
 #pragma once
 
 #include <algorithm>
@@ -28,7 +27,7 @@ struct BodyDescription {
   Inertia<double> inertia;  // inertia about the origin of the body's frame, in its axes
 };
 
-/// One number per velocity of a joint, stored inline so that descriptions are copied in microseconds.
+/// List of one number for each velocity of a joint, stored inline so that descriptions are copied in microseconds.
 class PerVelocity {
  public:
   PerVelocity() = default;
@@ -61,12 +60,12 @@ struct JointDescription {
   std::string name, parent, child;
   JointKind kind;
   Vec3<double> axis, axis2;  // unit vectors, in the joint's frame
-  JointConstants constants;  // those of its fields are set
+  JointConstants constants;  // only the fields that the kind of joint uses are set
   Transform<double> at_parent, at_child;  // the joint's frame in each body
   bool actuated;
   PerVelocity armature, damping, friction, stiffness, rest;
   int nq, nv;
-  bool keep_in_tree, close_loop;  // hints
+  bool keep_in_tree, close_loop;  // hints of the caller: the joint must be a tree joint; the joint must be a loop joint
   // empty, or six time functions (rx .. tz) of a gimbal that moves the joint's frame on the parent
   std::vector<std::optional<Law>> laws;
 };
@@ -80,11 +79,12 @@ struct ConstraintDescription {
   std::string name;
   AnyConstraint kind;
   std::string parent, child;
-  Transform<double> at_parent, at_child;  // the names of its two frames; its wrench is reported in the child's axes
+  // the constraint's frame in each body; its wrench is reported in the axes of the child's
+  Transform<double> at_parent, at_child;
   std::vector<Coordinate> coordinates;
-  /// Target of a frame: each call prescribes a point or a pose of the frame's body, in the form of a joint of this type from the ground.
+  /// Target::frame: each call prescribes a point or a pose of the child's frame, and `kind` is a joint of the corresponding type from the ground.
   Target target = Target::none;
-  std::string joint;  // target of a loop joint: each call prescribes its coordinates
+  std::string joint;  // Target::coordinates: name of the loop joint whose coordinates each call prescribes
 };
 
 struct FrameDescription {
@@ -117,7 +117,7 @@ class Variants;  // variants.hpp
 
 class Mechanism {
  public:
-  /// Throws ModelError.
+  /// Raises ModelError if the description is invalid.
   explicit Mechanism(Description description);
   /// Copy with different parameters. Everything else is shared with the original, so the only cost is the conversion of parameters. Raises ModelError
   /// if the structure differs: in items that are not parameters, in decisions about cuts, or in which loop joints have armature.
@@ -130,7 +130,7 @@ class Mechanism {
   }
   Mechanism& operator=(const Mechanism&) = delete;
 
-  const std::shared_ptr<const Variants>& variants() const { return variants_; }  // null: it is one mechanism
+  const std::shared_ptr<const Variants>& variants() const { return variants_; }  // null: there are no variants
   const std::vector<std::int64_t>& variant_indices() const { return variant_indices_; }
   const Tree& tree() const { return tree_; }
   const Description& description() const { return description_; }
@@ -142,7 +142,7 @@ class Mechanism {
     const auto at = frame_of_->find(name);
     return at == frame_of_->end() ? nullptr : &frames_[at->second];
   }
-  /// Index of a frame among all.
+  /// Return the index of a frame among all frames.
   int number_of(const PlacedFrame& frame) const { return static_cast<int>(&frame - frames_.data()); }
   const PlacedFrame& placed_frame(const std::string& name) const { return frames_[frame_of_->at(name)]; }
   std::vector<std::string> frame_names() const;
@@ -152,29 +152,29 @@ class Mechanism {
     bool closes_a_loop, reversed;
     int body;  // the joint's successor; -1 for a loop joint
     int constraint;  // index of its constraint if it is a loop joint; else -1
-    int ends[2];  // its parent and its child, bodies
+    int ends[2];  // its parent body and its child body
   };
   const std::vector<PlacedJoint>& joints() const { return joints_; }  // in the order of the description
-  const std::vector<int>& quaternions() const { return quaternions_; }  // start of each in q
-  /// The loop joints, then the other constraints of the description, numbered together: item i is the number of constraint i.
+  const std::vector<int>& quaternions() const { return quaternions_; }  // index in q at which each quaternion begins
+  /// Return, for the loop joints and then the other constraints of the description, the index of each in Loops::constraint.
   const std::vector<int>& constraints() const { return described_constraints_; }
   const std::string& constraint_name(int i) const { return constraint_names_[i]; }
   // unknown of each effort: velocity k < nv, or nv + a row index
   const std::vector<int>& actuators() const { return actuators_; }
-  /// Number of multiplications of one factorisation in joint coordinates (0: more than twice as many as by substructures), and by substructures (0:
-  /// no cut is possible).
+  /// Return the number of multiplications of one factorisation in joint coordinates (0: it is more than twice as large as with substructures), and
+  /// with substructures (0: no cut is possible).
   double operations_of_joints() const { return dynamics_ && dynamics_->complete() ? dynamics_->operations() : 0.0; }
   double operations_of_substructures() const { return operations_of_substructures_; }
   double mass() const { return mass_; }
   const std::vector<std::string>& massless() const { return massless_; }  // joints whose subtree has no inertia along them
-  const std::vector<std::string>& idle() const { return idle_; }  // those of them that no loop constrains
+  const std::vector<std::string>& idle() const { return idle_; }  // those massless() joints that no loop constrains
   const std::string& tie() const { return tie_; }  // the reason why the mechanism does not float; empty if it floats
 
  private:
   friend class Variants;
   Mechanism(const Mechanism&) = default;
 
-  // structure, which numbers do not change
+  // computation of the structure, which does not depend on parameters
   void span(const Description&);
   void lay_out(const Description&);
   void join(const JointDescription&, const PlacedJoint&, Body&);
@@ -196,7 +196,7 @@ class Mechanism {
   void along(const Description&, const ConstraintDescription&, Constraint& c);
   void point();
 
-  // numbers, computed after the structure: bake.cpp
+  // conversion of the parameters, after the structure is known: bake.cpp
   void bake();
   void bake_bodies();
   void bake_frames();
@@ -213,8 +213,8 @@ class Mechanism {
   void require_same_decisions(const std::vector<char>& before);
 
   Description description_;
-  std::vector<int> order_;  // described bodies, ground first (-1), depth first
-  std::vector<int> carrier_;  // joint that carries each described body
+  std::vector<int> order_;  // bodies of the description in depth-first order; the first one is the ground (-1)
+  std::vector<int> carrier_;  // for each body of the description, its joint towards the ground
   std::vector<Link> links_;
   std::vector<PassiveTerms> passive_terms_;
   std::vector<Body> bodies_;
@@ -227,8 +227,8 @@ class Mechanism {
   std::vector<char> lacks_inertia_;
   std::string tie_;
   std::shared_ptr<const std::unordered_map<std::string, int>> frame_of_;
-  std::vector<PlacedFrame> frames_;  // the ground, then the bodies and frames of the description; the joints' frames follow:
-  std::vector<std::pair<int, int>> joint_frames_;  // for each of these, the joint and its end (0: parent, 1: child)
+  std::vector<PlacedFrame> frames_;  // the ground, then the bodies and frames of the description, then the joints' frames
+  std::vector<std::pair<int, int>> joint_frames_;  // for each of the joints' frames, the joint and its end (0: parent, 1: child)
   double mass_ = 0.0, operations_of_substructures_ = 0.0;
   ConstraintList constraints_;
   // for each constraint: the joint from which it was made, or -1 - the index of the described constraint
@@ -238,7 +238,7 @@ class Mechanism {
   std::vector<int> described_constraints_, actuators_, mass_first_, chain_;
   std::shared_ptr<const EliminationPlan> dynamics_, statics_;
   std::shared_ptr<SubstructuredMechanism> pieces_;
-  bool may_be_cut_ = false;  // true if substructures were searched
+  bool may_be_cut_ = false;  // true if a cut into substructures was searched for
   std::vector<char> decisions_;
   std::shared_ptr<const Variants> variants_;
   std::vector<std::int64_t> variant_indices_;

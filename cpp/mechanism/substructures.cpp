@@ -8,7 +8,7 @@
 namespace sarrus {
 namespace {
 
-/// True if a body has inertia about its frame in the directions in which the joint moves it. `which`: these components of [angular; linear], as bits.
+/// Return true if a body has inertia in all of these components of [angular; linear] (bits) of its velocity, at the origin of its frame.
 bool has_inertia(const Link& b, int components) {
   const Sym3<double>& I = b.inertia.I;
   const double m = b.inertia.m, size = I.xx + I.yy + I.zz;
@@ -35,7 +35,8 @@ bool has_armature(const Tree& tree, int link) {
   return std::any_of(p, p + tree.link[link].nv, [](const PassiveTerms& t) { return t.armature != 0.0; });
 }
 
-/// Return the compliance of a row. It is infinite for the free row of a joint that rotates freely about one axis and has armature about another.
+/// Return the compliance of an armature row, 1 / armature. It is nearly infinite for a direction without armature, if the joint has armature in
+/// another direction.
 double compliance_of(double armature) { return 1.0 / std::max(armature, 1e-30); }
 
 }  // namespace
@@ -50,7 +51,7 @@ SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int links, cons
   view_.first_motion = constraints_.size();
   view_.compliant_row = loops.rows;
   add_motions(tree, motion, true);
-  // a loop joint may have armature along its motion, which adds rows
+  // add rows for the armature of loop joints
   for (int i = 0, row = 0; original.rotor_rows > 0 && i < original.motor_constraints;
        row += original.constraint[original.constraints + i++].rows) {
     const int rows = original.constraint[original.constraints + i].rows;
@@ -143,7 +144,7 @@ void SubstructuredMechanism::add_motions(const Tree& tree, const std::vector<Con
   }
 }
 
-/// Set the pointers to its arrays.
+/// Set the pointers of the tree to the arrays of this object.
 void SubstructuredMechanism::point() {
   tree_.link = links_.data(), tree_.passive = passive_terms_.data();
   tree_.unit = unit_.data(), tree_.per_unit_square = per_unit_square_.data();
@@ -216,7 +217,8 @@ std::vector<char> may_float(const Tree& tree) {
   return can;
 }
 
-/// Return the links whose joint is cut: links are added to a substructure, from the ground outwards, until it has the largest number.
+/// Return the links whose joint is cut. Links are added to a substructure, from the ground outwards, until it has the largest allowed number of
+/// links.
 std::vector<char> SubstructuredMechanism::cut(const Tree& tree, int links) const {
   const std::vector<char> can = may_float(tree);
   std::vector<char> is_cut(tree.links, 0);

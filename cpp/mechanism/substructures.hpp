@@ -15,10 +15,10 @@ namespace sarrus {
 /// Owner of Loops::substructures.
 class SubstructuredMechanism {
  public:
-  /// Cut into substructures of at most `links` links. A joint may be cut if its rows are plain components and
-  /// no relation between coordinates uses it. The body beyond it must have inertia in every direction, or at
-  /// least in the directions that its joint leaves free, like a thin rod on a pin. The joint constrains the
-  /// other directions, so that M together with the rows is regular. `check_interrupt`: as for EliminationPlan.
+  /// Cut a tree into substructures of at most `links` links. A joint may be cut if its rows are plain components and no constraint between
+  /// coordinates uses it. The body beyond it must have inertia in every direction, or at least in the directions that its joint leaves free, like a
+  /// thin rod on a pin. The joint constrains the other directions, so that M together with the rows is regular. `check_interrupt`: as for
+  /// EliminationPlan.
   SubstructuredMechanism(const Tree& tree, int links, const std::function<void()>& check_interrupt);
   /// Make the same cuts as `other`, with the parameters of this tree.
   SubstructuredMechanism(const SubstructuredMechanism& other, const Tree& tree);
@@ -49,7 +49,7 @@ class SubstructuredMechanism {
   std::vector<Link> links_;
   std::vector<PassiveTerms> passive_terms_;
   std::vector<int> column_link_, column_parent_, column_depth_, mass_first_, from_, velocity_;
-  std::vector<int> carried_;  // the bodies at the cuts
+  std::vector<int> carried_;  // the bodies whose joint is cut
   std::vector<int> source_;  // for each constraint: index of the tree's constraint, or -1 - the body whose joint is cut
   std::vector<int> compliant_;  // armature of each compliant row: index of the velocity, or -1 - the index of a rotor
   std::vector<double> compliance_, lacking_, unit_, per_unit_square_;
@@ -61,10 +61,10 @@ class SubstructuredMechanism {
   Substructures view_{};
 };
 
-/// For each link, true if its joint may be cut: the body has enough inertia to float, and no relation uses the joint's coordinates.
+/// Return, for each link, true if its joint may be cut: the body has enough inertia to float, and no constraint uses the joint's coordinates.
 std::vector<char> may_float(const Tree& tree);
-/// True if a link has inertia in the directions that its joint leaves free. If some links have none, every floating link must have inertia in all
-/// directions.
+/// Return true if a link has inertia in the directions that its joint leaves free. If this is false for some link, every floating link must have
+/// inertia in all directions.
 bool has_inertia_where_free(const Link& b);
 
 /// Cut a tree into substructures of at most `links` links; 0: the number of least cost. Null if no cut is possible.

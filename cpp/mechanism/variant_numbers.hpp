@@ -10,13 +10,13 @@ namespace sarrus {
 
 struct VariantNumbers {
   struct Pointer {
-    std::size_t at, to;  // offsets in the block of a pointer, and of the array to which it points
+    std::size_t at, to;  // offset in the block of a pointer, and of the array to which it points
   };
   const char* block;
   std::size_t bytes;  // the numbers are doubles, aligned to eight bytes
   int pointers, numbers, differing, recursive;
   const Pointer* pointer;
-  const std::size_t* number;  // place of each
+  const std::size_t* number;  // offset of each number in the block
   const std::size_t* differs;  // offsets of the numbers that differ; dynamics and loops read only the first `recursive` ones
   const double* values;  // values, ordered by group of variants, then number, then variant
   // offsets of the frames and of the substructures; pieces: 0 if the mechanism is not cut into substructures
@@ -24,7 +24,7 @@ struct VariantNumbers {
 
   // number of variants in a group; their values of one number are contiguous, on one cache line
   static constexpr std::int64_t group = 8;
-  static constexpr std::size_t line = 64;  // of a cache
+  static constexpr std::size_t line = 64;  // size of a cache line [bytes]
   static std::size_t lines(std::size_t bytes) { return (bytes + line - 1) / line * line; }
 
   void copy(char* to) const {
@@ -34,8 +34,8 @@ struct VariantNumbers {
       std::memcpy(to + pointer[i].at, &place, sizeof place);
     }
   }
-  /// Address of the value of differing number k in a variant. The values of the other variants of its group are next to it; number k + 1 is `group`
-  /// values later.
+  /// Return the address of a variant's value of the k-th differing number. The values of the other variants of its group are next to it; those of
+  /// number k + 1 follow `group` values later.
   const double* value(std::int64_t variant, int k) const {
     return values + (variant / group * differing + k) * group + variant % group;
   }

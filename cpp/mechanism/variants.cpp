@@ -74,7 +74,8 @@ void Variants::point(Tree& t) {
   keep_pointer(&loops.substructures, loops.substructures);
 }
 
-/// List all arrays, numbers and pointers. A new array for the kernels must be added here, so that variants have it too.
+/// List all arrays, numbers and pointers of the tree. An array that is added to the tree must be added here too; otherwise variants would not have
+/// it.
 void Variants::list() {
   Mechanism& m = *reference_;
   SubstructuredMechanism* pieces = m.pieces_.get();
@@ -144,7 +145,8 @@ void Variants::add() {
   const std::size_t before = differs_.size();
   for (std::size_t k = 0; k < now_.size(); ++k)
     if (now_[k] != first_[k] && !is_listed_[k]) differs_.push_back(static_cast<int>(k)), is_listed_[k] = 1;
-  if (const std::size_t n = differs_.size(); n != before) {  // those before had the first one's
+  // add columns for the previous variants, with the values of the first variant
+  if (const std::size_t n = differs_.size(); n != before) {
     std::vector<double> wider(static_cast<std::size_t>(count_) * n);
     for (std::int64_t i = 0; i < count_; ++i) {
       double* row = wider.data() + static_cast<std::size_t>(i) * n;
@@ -180,7 +182,7 @@ void Variants::finish() {
   is_listed_.clear(), first_.clear(), now_.clear();
 }
 
-/// Name of the joint with velocity k.
+/// Return the name of the joint with velocity k.
 std::string Variants::joint_of(int k) const {
   for (std::size_t j = 0; j < reference_->joints_.size(); ++j) {
     const Mechanism::PlacedJoint& placed = reference_->joints_[j];

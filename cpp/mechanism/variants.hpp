@@ -17,17 +17,17 @@ class Variants {
  public:
   /// Create an empty list of variants, all of which will have the structure of this mechanism.
   explicit Variants(const Mechanism& first);
-  /// Description for the next variant. Change its parameters, then call add(). Parameters that are not changed are those of the previous variant.
+  /// Return the description of the next variant: change its parameters, then call add(). Initially it is the description of the previous variant.
   Description& description() { return reference_->description_; }
-  /// ModelError if these numbers change the structure.
+  /// Add a variant with the parameters in description(). Raises ModelError if these change the structure.
   void add();
-  /// Add a variant that is made already.
+  /// Add an existing mechanism as a variant.
   void add(const Mechanism& variant);
   std::int64_t size() const { return count_; }
-  /// Finish, after all variants are added.
+  /// Prepare the data for the kernels. Call once, after all variants are added.
   void finish();
   const VariantNumbers& view() const { return view_; }
-  /// Tree::length and Tree::mass of the i-th.
+  /// Return Tree::length and Tree::mass of variant i.
   double length(std::int64_t i) const { return number_of(i, reference_->tree_.length); }
   double mass(std::int64_t i) const { return number_of(i, reference_->tree_.mass); }
 
@@ -74,7 +74,7 @@ class Variants {
   std::size_t place_of(const void* from) const;
   void keep_pointer(const void* at, const void* to);
 
-  std::unique_ptr<Mechanism> reference_;  // the last one
+  std::unique_ptr<Mechanism> reference_;  // the last variant that was added
   std::vector<std::string> massless_;
   bool has_mass_;
   std::vector<char> decisions_, advancing_;
@@ -82,15 +82,15 @@ class Variants {
   std::vector<Numbers> all_;
   std::vector<VariantNumbers::Pointer> pointers_;
   std::vector<double> first_, now_;  // values of all numbers in the first variant, and in the last one
-  std::vector<int> differs_;  // which of all numbers differ
+  std::vector<int> differs_;  // indices of the numbers that differ
   std::vector<char> is_listed_;
   std::vector<std::size_t> place_, at_;  // offsets in the block of all numbers, and of those that differ
-  std::vector<double> rows_;  // count x differs
+  std::vector<double> rows_;  // (variants x differing numbers) values
   std::unique_ptr<double, void (*)(double*)> values_{
       nullptr, [](double* x) { ::operator delete(x, std::align_val_t{VariantNumbers::line}); }};
   bool recursive_ = true;
   std::vector<char> lacks_inertia_;
-  std::vector<char> has_forces_;  // of each motion of a loop joint
+  std::vector<char> has_forces_;  // LoopMotion::has_forces of each loop joint
   Flags flags_{}, flags_of_pieces_{};
   std::vector<char> block_;
   VariantNumbers view_{};

@@ -70,7 +70,7 @@ Vector motor_units(const Mechanism& mechanism, const std::vector<int>& joints) {
 
 Matrix internal_efforts(const ScaledLoops& loops, const double* q, const std::vector<int>& joints) {
   const Matrix S = motor_rows(loops.functions, q, joints);
-  // dependent rows are detected in scaled units, in which radians and metres are comparable; the motions are orthonormal in the velocities' own units
+  // dependent rows are detected in scaled units, in which radians and metres are comparable; the motions are converted to the velocities' own units
   const Matrix motions = loops.column_scale.asDiagonal() * null_space_by_pivots(loops.jacobian(q), tolerances::negligible);
   const Matrix N = orthogonal_from(motions).leftCols(motions.cols());
   return null_space_by_pivots((S * N).transpose(), tolerances::negligible, S.norm());

@@ -7,10 +7,10 @@
 namespace sarrus {
 namespace {
 
-/// Largest effective inertia, relative to the inertia with open loops: above this value, the loops lock the velocities.
+/// Largest effective inertia, relative to the inertia without the loops. Above this value, the loops lock the velocities.
 constexpr double most_inertia = 1e6;
 
-/// Rows of an operation for all configurations; NaN where it has no answer.
+/// Results of an operation for all configurations, one row each; NaN for configurations without a result.
 class AllStates {
  public:
   using Input = StateFunctions::Repeated;
@@ -96,7 +96,7 @@ RowMajor effective_inertia(const StateFunctions& functions, const std::vector<st
         along += loop_jacobian.middleCols((iv - nv) * nv, nv);
     for (std::int64_t i = 0; i < states; ++i) {
       free(i) = along.row(i) * Eigen::Map<const RowMajor>(masses.row(i).data(), nv, nv) * along.row(i).transpose();
-      // the test force has the magnitude of the acting forces, because the effect of 1 N on a large mechanism would be lost in rounding
+      // the test force is as large as the acting forces, because the effect of 1 N on a heavy mechanism would be lost in rounding
       const double acting = free(i) * (1.0 + std::abs(unforced.row(i).dot(along.row(i))));
       push(i) = free(i) > 0.0 ? acting : 1.0;
       force.row(i) = push(i) * along.row(i);

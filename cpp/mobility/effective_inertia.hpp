@@ -9,9 +9,9 @@
 
 namespace sarrus {
 
-/// Return the effective inertia (groups, count) along the sum of the velocities of each group, at configurations q (count, nq). Velocities of loop joints
-/// continue after the tree's. With variants, configuration i is that of variant i, or a single one applies to all. If loops lock a group, its inertia
-/// with open loops is returned, and 1 if it moves no mass. `rows` evaluates the rows that depend on q.
+/// Return the effective inertia (groups, count) along the sum of the velocities of each group, at configurations q (count, nq). Indices of loop joint
+/// velocities follow those of the tree. With variants, configuration i belongs to variant i, or all variants share a single one. If the loops lock a
+/// group, its inertia without the loops is returned, or 1 if it moves no mass. `rows` evaluates the rows that depend on q.
 RowMajor effective_inertia(const StateFunctions& functions, const std::vector<std::vector<int>>& groups, const double* q,
                            std::int64_t count, const RowsOfState& rows = {});
 

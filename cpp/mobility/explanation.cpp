@@ -32,7 +32,7 @@ class Explanation {
     in_.pfaffian_values = values_.data();
   }
 
-  /// The constraint whose position or velocity is violated most.
+  /// Return the message for a state off the loops, with the constraint whose position or velocity is violated most.
   std::string off_loops() const {
     const Matrix J = jacobian();
     const Eigen::Map<const Vector> unit(tree_.unit, tree_.nv), v(in_.v, tree_.nv);
@@ -55,7 +55,7 @@ class Explanation {
            (required ? "" : ", and check=False disables this check");
   }
 
-  /// The constraint of largest residual.
+  /// Return the message for contradictory constraints, with the constraint of largest residual.
   std::string contradiction() const {
     Matrix J = jacobian();
     Vector required;
@@ -71,7 +71,7 @@ class Explanation {
       required = rows_of(Operation::constraint_bias), quantity = "acceleration";
     } else {
       required = rows_of(Operation::constraint_velocity);
-      if (projects() && required.isZero(0.0))  // v = 0 satisfies the constraints
+      if (projects() && required.isZero(0.0))  // v = 0 satisfies the constraints, so they cannot contradict one another
         return function_ +
                " has no result: this configuration is so near to a singular configuration that the allowed velocities depend on "
                "rounding; use a configuration at a small distance from it";
@@ -82,7 +82,7 @@ class Explanation {
            formatted("%.3g", most.size) + ")";
   }
 
-  /// A motion that moves no mass, or nearly dependent rows.
+  /// Return the message for an undetermined result. Its cause is a motion that moves no mass, or nearly dependent rows.
   std::string undecided() const {
     Matrix J = jacobian();
     Vector size = J.colwise().norm().transpose();
@@ -129,7 +129,7 @@ class Explanation {
            "state at a small distance from it";
   }
 
-  /// The constraint that stays open in a projection onto the loops.
+  /// Return the message for a projection that failed, with the constraint that remains open.
   std::string stays_open(const double* q) const {
     const Worst open = worst(residual(q), false);
     constexpr int most = 12;
@@ -146,7 +146,7 @@ class Explanation {
   }
 
  private:
-  /// A constraint, and the size of its rows.
+  /// The constraint with the largest rows, and their size.
   struct Worst {
     std::string name;
     double size;
@@ -174,7 +174,7 @@ class Explanation {
     });
     return most;
   }
-  /// Names of the tree joints whose velocities, from iv on, fulfil a condition.
+  /// Return the names of the tree joints whose velocities iv .. iv + nv - 1 fulfil a condition.
   template <class F> std::vector<std::string> joints(F condition) const {
     std::vector<std::string> names;
     for (std::size_t j = 0; j < mechanism_.joints().size(); ++j)
@@ -182,7 +182,7 @@ class Explanation {
         names.push_back(mechanism_.description().joints[j].name);
     return names;
   }
-  /// Names of the joints and frames with given motions.
+  /// Return the names of the joints and frames whose motion the caller prescribes.
   std::vector<std::string> fixed_parts(const Vector& weight) const {
     std::vector<std::string> names = joints([&](int iv, int nv) { return !(weight.segment(iv, nv).minCoeff() > 0.0); });
     for (const ConstraintDescription& c : mechanism_.description().constraints)

@@ -1,4 +1,4 @@
-// Explanations of states in which a function has no answer: the messages of NoAnswer.
+// Messages of the error NoAnswer: the reasons why a function has no result at a state.
 #pragma once
 
 #include "scaled_loops.hpp"
@@ -11,8 +11,8 @@ struct StateInputs {
                *pfaffian_values = nullptr;
 };
 
-/// Return the reason why a function has no answer at a state, with a cure. `function` has its name in Python; `result` is the configuration where a
-/// projection onto the loops ended. `rows` are the rows that depend on q, unless the inputs contain them.
+/// Return the reason why a function has no result at a state, and what the user can do. `function`: its name in Python. `result`: the configuration
+/// at which a projection onto the loops ended. `rows`: evaluates the rows that depend on q, unless the inputs contain them.
 std::string explanation(const StateFunctions& functions, const std::string& function, int status, const StateInputs& inputs,
                         const double* result = nullptr, const RowsOfState& rows = {});
 

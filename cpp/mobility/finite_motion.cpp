@@ -9,7 +9,7 @@ namespace {
 
 using tolerances::present;
 
-// largest component of the displacement [rad, l]: of a step to a nearby configuration, and of a step from there
+// largest component [rad, mechanism lengths] of the displacement to a nearby configuration, and of a test step from there
 constexpr double step_size = 0.02, small_step = 1e-3;
 constexpr int most_neighbours = 4;
 
@@ -19,8 +19,8 @@ Matrix scaled_to_one(Matrix v) {
   return v;
 }
 
-/// Steps along scaled velocities (k, nv). `size` (k): largest component of each displacement. Results: the ends of the steps, and the displacements
-/// divided by `size`.
+/// Steps along scaled velocities (k, nv). `size` (k): largest component of each displacement. The results are the ends of the steps, and the
+/// displacements divided by `size`.
 struct Steps {
   RowMajor ends, displacements;
   std::vector<bool> reliable;
@@ -28,20 +28,20 @@ struct Steps {
   Steps(const ScaledLoops& loops, const double* q, const Matrix& aim, const Vector& size) : reliable(size.size()) {
     ScaledLoops::Walk walk = loops.walk(q, size.asDiagonal() * aim);
     ends = std::move(walk.ends), displacements = size.cwiseInverse().asDiagonal() * walk.displacements;
-    // compare the square root, because at a distance x from a double root the residual is only x^2
+    // use the square root of the residual, because at a distance x from a double root the residual is only of the order x^2
     for (Eigen::Index k = 0; k < size.size(); ++k) reliable[k] = std::sqrt(walk.open(k)) < 0.01 * size(k);
   }
   double distance(int k) const { return displacements.row(k).lpNorm<Eigen::Infinity>(); }
 };
 
-/// Return the velocities at q that J allows and that begin finite motions; nullopt if that cannot be determined. J alone is not sufficient: if a
-/// mechanism contains a structure at its dead centre, J allows in every configuration a velocity that begins no motion.
+/// Return the velocities at q that J allows and that begin finite motions, or no value if they cannot be determined. J alone does not determine them:
+/// if a mechanism contains a structure at its dead centre, J allows a velocity in every configuration that does not begin a motion.
 std::optional<Neighbour> tangent(const ScaledLoops& loops, const Vector& q, RandomNumbers& random) {
   const Matrix N = null_space(loops.holonomic_rows(loops.jacobian(q.data())), present);
   const int d = static_cast<int>(N.cols());
   const Matrix directions = d ? orthogonal_from(random.normal(d, d)) : Matrix(0, 0);
   std::optional<Neighbour> result;
-  // if there are many directions, test a few of them first; these are sufficient if all have the same result
+  // if there are many directions, test a few of them first; no more are needed if all of these have the same result
   for (const bool few : {true, false}) {
     if (few && d <= 16) continue;
     const int count = few ? 8 : d;
@@ -60,8 +60,8 @@ std::optional<Neighbour> tangent(const ScaledLoops& loops, const Vector& q, Rand
   return result;
 }
 
-/// Compute the dimension of the largest branch. Steps whose ends deviate from their aim are repeated in the direction of these ends, so that they
-/// follow branches and leave dead ends.
+/// Compute the dimension of the largest branch. A step whose end deviates from its target is repeated in the direction of that end, because this
+/// direction is closer to a branch.
 FiniteMotion largest_branch(const ScaledLoops& loops, const double* q, const Matrix& N, const Vector& size, Steps steps,
                             RandomNumbers& random) {
   const int d = static_cast<int>(N.cols()), count = static_cast<int>(size.size());
@@ -141,7 +141,7 @@ FiniteMotion branches(const ScaledLoops& loops, const double* q, const Matrix& m
 FiniteMotion finite_motion(const ScaledLoops& loops, const double* q, const Matrix& motions, double tolerance, bool compared) {
   FiniteMotion result = branches(loops, q, motions, tolerance, compared);
   const bool nonholonomic = std::find(loops.holonomic.begin(), loops.holonomic.end(), false) != loops.holonomic.end();
-  if (nonholonomic && result.freedom.value_or(1) != 0) {  // velocities are constrained besides
+  if (nonholonomic && result.freedom.value_or(1) != 0) {  // subtract the velocities that nonholonomic rows forbid in addition
     result.freedom.reset();
     for (Neighbour& n : result.neighbours) {
       const Matrix A = loops.velocity_rows(loops.jacobian(n.q.data())) * n.tangent;

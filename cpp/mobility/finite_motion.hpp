@@ -17,13 +17,13 @@ struct Neighbour {
 };
 
 struct FiniteMotion {
-  std::optional<int> freedom;  // of the motions through q
+  std::optional<int> freedom;  // number of degrees of freedom of the finite motions through q; no value: undecided
   std::string reason;
   std::vector<Neighbour> neighbours;
 };
 
-/// `motions` (nv, d) is a basis of the null space of R J C at q, to this tolerance. If `compared`, nearby configurations are always computed;
-/// otherwise only if they are needed.
+/// Count the degrees of freedom. `motions` (nv, d): a basis of the null space of R J C at q, to this tolerance. If `compared`, nearby configurations
+/// are always computed; otherwise only if they are needed.
 FiniteMotion finite_motion(const ScaledLoops& loops, const double* q, const Matrix& motions, double tolerance, bool compared);
 
 }  // namespace sarrus

@@ -13,7 +13,7 @@ namespace sarrus {
 namespace {
 
 constexpr double most_steps = 1e6;
-// equations with a larger relative residual have no solution; it is above the errors of rounding and regularisation
+// relative residual above which equations have no solution; smaller residuals may be due to rounding and regularisation
 constexpr double unreached = 1e-6;
 // singular values below this fraction of the largest count as zero: loops of measured states are rarely closed more exactly
 constexpr double dependent = 1e-9;
@@ -30,7 +30,7 @@ std::string resting(const std::vector<int>& still) {
   return still.empty() ? "" : " with zero " + joined(names, " ") + " of the base";
 }
 
-/// Rotation vector and displacement (6) from one pose to another, in the world's axes.
+/// Return the rotation vector and the displacement (6) from one pose to another, in the world's axes.
 Vector between(const Transform<double>& first, const Transform<double>& second) {
   Vector x(6);
   x << log(Mat3<double>(second.R * Mat3<double>(first.R.transpose()))), second.p - first.p;
@@ -40,8 +40,8 @@ Vector between(const Transform<double>& first, const Transform<double>& second) 
 void check_steps(const std::vector<double>& times, double step) {
   const double duration = times.back() - times.front();
   if (duration > most_steps * step)
-    throw std::invalid_argument(six_digits(duration) + " s in steps of " + six_digits(step) + " s are more than " +
-                                std::to_string(static_cast<int>(most_steps)) + " steps");
+    throw std::invalid_argument(six_digits(duration) + " s in steps of " + six_digits(step) + " s need more than " +
+                                std::to_string(static_cast<int>(most_steps)) + " steps; use a longer step");
 }
 bool increasing(const std::vector<double>& times) {
   for (std::size_t k = 0; k < times.size(); ++k)
@@ -87,8 +87,8 @@ Matrix FloatingBase::joint_columns(const Matrix& J) const {
   return joints;
 }
 
-/// Linear equations A x = b of the joints' scaled velocities. Each block has unit norm, because rows of a heavy base may be small although they are
-/// not rounding errors.
+/// Linear equations A x = b of the joints' scaled velocities. Each block of rows is scaled to norm one; otherwise the small but correct rows of a
+/// heavy base would count as rounding errors.
 class FloatingBase::Equations {
  public:
   Equations(const FloatingBase& of, const double* q, const std::optional<Vector>& momentum)
@@ -192,7 +192,7 @@ FreeFloatingMotion FloatingBase::integrated(Vector q, const JointVelocity& veloc
   check_steps(times, step);
   const Tree& tree = functions_.tree();
   const auto n = static_cast<Eigen::Index>(times.size());
-  Vector weight = Vector::Ones(tree.nv);  // the base does not move where the drift of the loops is corrected
+  Vector weight = Vector::Ones(tree.nv);  // weight 0: corrections of the drift off the loops do not move the base
   weight.segment<6>(base_).setZero();
   const auto moved = [&](const Vector& from, const Vector& by) {
     Vector to(from.size());
@@ -230,7 +230,7 @@ FreeFloatingMotion FloatingBase::integrated(Vector q, const JointVelocity& veloc
   return run;
 }
 
-/// Path of a frame from waypoint to waypoint, from rest to rest, with the fraction 10 s^3 - 15 s^4 + 6 s^5.
+/// Path of a frame from waypoint to waypoint, at rest at each of them; 10 s^3 - 15 s^4 + 6 s^5 is the fraction of a segment completed at the time s.
 class FloatingBase::Path {
  public:
   Path(const FloatingBase& of, const Vector& start, const WayPoints& way_points, const std::vector<double>& times)
@@ -275,7 +275,7 @@ FreeFloatingMotion FloatingBase::path(const Vector& q, const std::vector<WayPoin
   std::vector<Path> paths;
   Names names;
   for (const WayPoints& each : way_points) paths.emplace_back(*this, q, each, arrivals), names.push_back(each.frame);
-  const double gain = 1.0 / (2.0 * step);  // halves errors in two steps
+  const double gain = 1.0 / (2.0 * step);  // position errors decrease by the factor e in two steps
   const auto missed = [&](double t, const std::string& why) {
     const auto passed = std::lower_bound(arrivals.begin(), arrivals.end(), t) - arrivals.begin();
     const auto k = std::clamp<std::ptrdiff_t>(passed - 1, 0, static_cast<std::ptrdiff_t>(times.size()) - 1);
@@ -299,8 +299,9 @@ FreeFloatingMotion FloatingBase::path(const Vector& q, const std::vector<WayPoin
       throw missed(t, error.what());
     }
     if (const double most = (v * step).cwiseAbs().maxCoeff(); !(most < tolerances::longest_step))
-      throw missed(t, "at " + rounded("%.4g", t) + " s the joints would move by " + rounded("%.2g", most) +
-                          " rad or m in one step, which is too far");
+      throw missed(t,
+                   "at " + rounded("%.4g", t) + " s the joints would move by " + rounded("%.2g", most) +
+                       " rad or m in one step, which is too far; use a shorter step, or a path farther from singular positions");
     return v;
   };
 
@@ -318,12 +319,12 @@ FreeFloatingMotion FloatingBase::path(const Vector& q, const std::vector<WayPoin
     for (const Path& path : paths) {
       const Vector off = between(pose(end, path.frame), path.poses[k + 1]).tail(path.turns ? 6 : 3).cwiseAbs();
       if (!(off.maxCoeff() <= tolerance))
-        throw missed(times[k], "'" + path.name + "' is " + rounded("%.2g", off.maxCoeff()) + " off");
+        throw missed(times[k], "'" + path.name + "' misses it by " + rounded("%.2g", off.maxCoeff()) + " rad or m");
     }
     const Vector turned = between(home, pose(end, body_));
     double moved = 0.0;
     for (const int r : options.still) moved = std::max(moved, std::abs(turned(r)));
-    if (!(moved <= tolerance)) throw missed(times[k], "the base moves by " + rounded("%.2g", moved));
+    if (!(moved <= tolerance)) throw missed(times[k], "the base moves by " + rounded("%.2g", moved) + " rad or m");
   }
   return run;
 }

@@ -13,7 +13,7 @@
 
 namespace sarrus {
 
-/// The joints cannot produce the motion.
+/// Error: the joints cannot produce the motion.
 struct NotRealizable : std::domain_error {
   using std::domain_error::domain_error;
 };
@@ -24,14 +24,15 @@ struct FrameVelocity {
   std::vector<int> components;
   Vector velocity;
 };
-/// Poses of a frame, one for each time; of its origin only unless it `turns`.
+/// Poses of a frame, one for each time. Unless `turns` is true, only the positions of its origin are prescribed.
 struct WayPoints {
   std::string frame;
   bool turns;
   std::vector<Transform<double>> poses;
 };
 
-/// `still`: components of the base's velocity that must be zero. `momentum`: [angular, about the world's origin; linear] (6); none: zero.
+/// `still`: components of the base's velocity that must be zero. `momentum` (6): [angular, about the world's origin; linear] [N m s, N s]; without a
+/// value, zero.
 struct FloatingOptions {
   std::vector<int> still;
   std::optional<Vector> momentum;
@@ -47,19 +48,19 @@ struct FreeFloatingMotion {
   }
 };
 
-/// Joint velocities with the base at rest. `basis` (nv, freedom): velocities including the base, orthonormal in the scaled velocities of the joints.
-/// `projector` (nv - 6, nv - 6): from joint velocities to the nearest ones with the base at rest.
+/// Joint velocities that leave the base at rest. `basis` (nv, freedom): such velocities, including those of the base, orthonormal in the scaled
+/// velocities of the joints. `projector` (nv - 6, nv - 6): maps joint velocities to the nearest ones that leave the base at rest.
 struct ReactionNullSpace {
   Matrix basis, projector;
 };
 
 class FloatingBase {
  public:
-  /// ModelError: the mechanism is connected to the ground; `question` begins the message.
+  /// Raises ModelError if the mechanism is connected to the ground. `question`: beginning of this error's message.
   FloatingBase(const StateFunctions& functions, RowsOfState rows = {}, const std::string& question = "a floating base",
                std::function<void()> check_interrupt = {});
 
-  /// Compute the velocity (nv) in which frames have these velocities. NoAnswer: no joint velocities produce them.
+  /// Compute the velocity (nv) for which frames have these velocities. Raises NoAnswer if no joint velocities produce them.
   Vector resolved_rate(const double* q, const std::vector<FrameVelocity>& motions, const FloatingOptions& options = {},
                        const std::optional<double>& time = {}) const;
 
@@ -67,14 +68,14 @@ class FloatingBase {
   ReactionNullSpace reaction_null_space(const double* q, const std::vector<int>& components = {0, 1, 2},
                                         const std::optional<double>& time = {}) const;
 
-  /// Velocity (nv) at a time and a configuration; the base's entries are ignored.
+  /// Function that returns the velocity (nv) at a time and a configuration; its entries for the base are ignored.
   using JointVelocity = std::function<Vector(double t, const Vector& q)>;
   /// Integrate the motion from q through increasing times at constant momentum, in steps of at most `step` [s]. The method has order four
   /// (commutator-free, Celledoni, Marthinsen and Owren 2003).
   FreeFloatingMotion motion(const Vector& q, const JointVelocity& velocity, const std::vector<double>& times, double step = 0.01,
                             const std::optional<Vector>& momentum = {}) const;
-  /// Move frames through waypoints at these times, from 0 on, along straight lines and about fixed axes, from rest to rest. NotRealizable: a
-  /// waypoint is missed by more than `tolerance` [m, rad].
+  /// Move frames through waypoints at these times, beginning at time 0, along straight lines and about fixed axes, at rest at each waypoint. Raises
+  /// NotRealizable if a waypoint is missed by more than `tolerance` [m, rad].
   FreeFloatingMotion path(const Vector& q, const std::vector<WayPoints>& way_points, const std::vector<double>& times,
                           const FloatingOptions& options = {}, double step = 0.01, double tolerance = 1e-6) const;
 
@@ -85,7 +86,7 @@ class FloatingBase {
   Frame frame(const std::string& name) const;
   Transform<double> pose(const Vector& q, const Frame& frame) const;
   Vector with_momentum(const double* q, const Vector& v, const std::optional<Vector>& momentum) const;
-  Matrix joint_columns(const Matrix& J) const;  // without those of the base
+  Matrix joint_columns(const Matrix& J) const;  // columns of J, without those of the base
   FreeFloatingMotion integrated(Vector q, const JointVelocity& velocity, const std::vector<double>& times, double step) const;
 
   StateFunctions functions_;

@@ -19,7 +19,7 @@ constexpr std::int64_t most_entries = 1 << 16;
 using Matrices = Eigen::Map<const RowMajor>;
 using Numbers = Eigen::Map<Vector>;
 
-/// Return the indices of the velocities of joints among all velocities; those of loop joints follow the tree's.
+/// Return the indices of the joints' velocities among all velocities: those of the tree, then those of loop joints.
 std::vector<int> places(const Mechanism& m, const std::vector<int>& joints) {
   std::vector<int> first(m.joints().size()), all;
   for (std::size_t j = 0, next = static_cast<std::size_t>(m.tree().nv); j < first.size(); ++j) {
@@ -88,7 +88,7 @@ class JointWrenchRows::Chunk {
   }
 
  private:
-  /// Rows of values for the states of the chunk; `data` is the row of the first state.
+  /// Input rows of the states of the chunk; `data` is the row of the first state.
   struct Given {
     const double* data = nullptr;
     std::int64_t step = 0;
@@ -142,14 +142,14 @@ class JointWrenchRows::Chunk {
     const Given of_motion[] = {q_, v_, a_};
     evaluate(Operation::inverse_dynamics, of_motion, tau, nv_, true);
   }
-  /// (loop_nv, nv) of each state.
+  /// Return the Jacobian of the loop joints (loop_nv, nv) of each state.
   const double* loop_jacobians() {
     double* J = room((all_ - nv_) * nv_);
     const Given of_place[] = {q_, time_};
     evaluate(Operation::loop_joint_jacobian, of_place, J, (all_ - nv_) * nv_);
     return J;
   }
-  /// tau += S f (nv), for forces f along all joints, including loop joints.
+  /// Add S f to tau (nv), for forces f along all joints, including loop joints.
   void add_along_tree(const double* J, std::int64_t i, const double* f, double* tau) const {
     for (int k = 0; k < nv_; ++k) tau[k] += f[k];
     for (int r = nv_; r < all_; ++r)
@@ -190,8 +190,8 @@ class JointWrenchRows::Chunk {
     }
     return multipliers;
   }
-  /// Compute the multipliers that balance the forces which motor efforts S u do not balance. Needed for structures without degrees of freedom, such
-  /// as a truss.
+  /// Compute the multipliers from equilibrium: they balance the forces that motor efforts S u do not balance. This is needed for structures without
+  /// degrees of freedom, such as a truss.
   void by_statics(std::int64_t i, const double* tau, double* mu) const {
     std::vector<double> required(nv_), J(static_cast<std::size_t>(nc_) * nv_);
     const double *motion[max_inputs] = {at(q_, i), at(v_, i), at(a_, i)},
@@ -266,7 +266,7 @@ class JointWrenchRows::Chunk {
   Arena::Scope scope_;
   const double** wrench_;
   signed char *ignored_, *status_;
-  double *efforts_, *acting_;  // efforts of motors along all joints; forces along loop joints, by motors and others
+  double *efforts_, *acting_;  // efforts of motors along all joints; forces of motors and other elements along loop joints
   Given in_[max_inputs];
   const Given &q_ = in_[0], &v_ = in_[1], &a_ = in_[2], &multipliers_ = in_[3], &forces_ = in_[4], &time_ = in_[5],
               &values_ = in_[6];
@@ -310,7 +310,7 @@ JointWrenches joint_wrenches(const StateFunctions& functions, std::int64_t state
     JointWrenchOptions own = options;
     own.actuated.reset();
     JointWrenches result = joint_wrenches({driven, functions.kernels()}, states, q, v, a, own, values);
-    const auto place = [&](const auto& named) {  // in the caller's order, then prescribed motions
+    const auto place = [&](const auto& named) {  // order: as passed by the caller, then prescribed motions
       return std::find(options.actuated->begin(), options.actuated->end(), named.first);
     };
     std::stable_sort(result.efforts.begin(), result.efforts.end(),

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double eps = std::numeric_limits<double>::epsilon();
 
-/// Absolute values of the eigenvalues of a symmetric tridiagonal matrix with zero diagonal, by implicit QL steps (Wilkinson).
+/// Compute the absolute values of the eigenvalues of a symmetric tridiagonal matrix with zero diagonal, by implicit QL steps (Wilkinson).
 void eigenvalue_sizes(std::vector<double>& d, std::vector<double>& e, double size) {
   const int n = static_cast<int>(d.size());
   for (int l = 0; l < n; ++l)
@@ -43,8 +43,8 @@ void eigenvalue_sizes(std::vector<double>& d, std::vector<double>& e, double siz
 Vector singular_values(Matrix A) {
   if (A.rows() < A.cols()) A.transposeInPlace();
   const int m = static_cast<int>(A.rows()), n = static_cast<int>(A.cols());
-  // reflections from both sides reduce A to a bidiagonal B. [0 B; B^T 0], with its rows interleaved, is tridiagonal, and its eigenvalues are the
-  // singular values of B with both signs
+  // reflections from both sides reduce A to a bidiagonal B. With rows and columns interleaved, [0 B; B^T 0] is tridiagonal, and its eigenvalues are
+  // plus and minus the singular values of B
   std::vector<double> diagonal(2 * n, 0.0), beside(2 * n + 1, 0.0);
   Vector work(m + n);
   for (int k = 0; k < n; ++k) {
@@ -72,7 +72,7 @@ int rank(const Matrix& A, double tolerance) { return A.size() ? count_above(sing
 Matrix null_space(const Matrix& A, int rank) {
   const Eigen::Index n = A.cols();
   Matrix N = Matrix::Identity(n, n).rightCols(n - rank);
-  // use only the reflections of the independent rows: the others would rotate the basis by rounding errors of rows
+  // use only the reflections of the independent rows: those of dependent rows consist of rounding errors, and would rotate the basis arbitrarily
   if (rank > 0 && rank < n) N.applyOnTheLeft(Eigen::ColPivHouseholderQR<Matrix>(A.transpose()).householderQ().setLength(rank));
   return N;
 }
@@ -98,7 +98,7 @@ Vector least_solution(const Matrix& A, const Vector& b, double negligible) {
   const Vector s = A.size() ? singular_values(A) : Vector();
   const int rank = s.size() ? count_above(s, negligible * s(0)) : 0;
   if (rank == 0) return Vector::Zero(n);
-  Matrix Q = Matrix::Identity(n, n).leftCols(rank);  // of the independent rows
+  Matrix Q = Matrix::Identity(n, n).leftCols(rank);  // apply the reflections of the independent rows only
   Q.applyOnTheLeft(Eigen::ColPivHouseholderQR<Matrix>(A.transpose()).householderQ().setLength(rank));
   return Q * Eigen::ColPivHouseholderQR<Matrix>(A * Q).solve(b);
 }

@@ -10,25 +10,26 @@ using Matrix = Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// Return the min(m, n) singular values, largest first; the error of each is the rounding of the largest.
+/// Return the min(m, n) singular values, largest first. The absolute error of each is that of rounding the largest one.
 Vector singular_values(Matrix A);
-/// Number of singular values above the tolerance.
+/// Return the number of singular values above the tolerance.
 int rank(const Matrix& A, double tolerance);
 int count_above(const Vector& singular_values, double tolerance);
 
 /// Return an orthonormal basis (n, n - rank) of the null space of A (m, n), whose rank the caller supplies.
 Matrix null_space(const Matrix& A, int rank);
 Matrix null_space(const Matrix& A, double tolerance);
-/// A row is treated as zero if its component orthogonal to the preceding rows (largest first) is below this threshold times the largest row.
+/// Return such a basis by elimination of rows, largest first. A row is treated as dependent if its component orthogonal to the preceding rows is
+/// below `negligible` times the largest row.
 Matrix null_space_by_pivots(const Matrix& A, double negligible, double largest = 0.0);
 
-/// A^+ of a matrix with independent columns.
+/// Return A^+ of a matrix with independent columns.
 Matrix pseudo_inverse(const Matrix& A);
 
 /// Return the solution of A x = b with the least norm. Singular values of at most `negligible` times the largest count as zero.
 Vector least_solution(const Matrix& A, const Vector& b, double negligible);
 
-/// A = U diag(values) V^T with all n columns of V (Hestenes' rotations): for matrices of few columns.
+/// Singular values and all n columns of V in A = U diag(values) V^T, by Hestenes' rotations, which are efficient for matrices of few columns.
 struct RightFactor {
   Vector values;
   Matrix V;
@@ -41,7 +42,7 @@ Matrix orthogonal_from(const Matrix& A);
 /// Random numbers that are the same on every machine (SplitMix64; normal ones by Box and Muller).
 class RandomNumbers {
  public:
-  static constexpr std::uint64_t step = 0x9e3779b97f4a7c15;  // of the state, by each uniform number
+  static constexpr std::uint64_t step = 0x9e3779b97f4a7c15;  // increment of the state for each uniform number
 
   explicit RandomNumbers(std::uint64_t seed = 0) : state_(seed) {}
   double uniform(double low = 0.0, double high = 1.0);

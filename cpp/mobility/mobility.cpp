@@ -45,11 +45,13 @@ void warn_of_rank(const Vector& s, int rank, double gap, Names& warnings) {
     warnings.push_back(text("nearly singular: the smallest nonzero singular value is %.1g", s(rank - 1)));
     if (few > 1)
       warnings.back() +=
-          text(", %d are below %g: rounded dimensions in a file can lock a mechanism that should move", few, nearly_singular);
+          text("; %d singular values are below %g, possibly because rounded dimensions of a file lock the mechanism", few,
+               nearly_singular);
   }
 }
 
-/// Velocities of motors, and of the output, for unit scaled motions; both in units of 1 rad/s or its equivalent.
+/// Velocities of the motors and of the output in motions of unit scaled velocity, both in units of 1 rad/s (for sliding, the mechanism's length per
+/// s).
 struct TransmittedRates {
   Matrix motors, output;
 };
@@ -89,8 +91,8 @@ class Transmission {
   Vector motor_unit, output_unit;
 };
 
-/// Ranks of the velocities of motors and output on some motions: of the motors; of the output; of motor motions during which the output is at rest;
-/// of motions during which all motors are at rest.
+/// Ranks, among some motions: of the motors' velocities; of the output's velocities; of the motors' velocities while the output is at rest; and of
+/// the motions while all motors are at rest.
 struct Ranks {
   int motors = 0, output = 0, internal = 0, locked = 0;
 
@@ -109,7 +111,7 @@ ActuationMobility actuation(const ScaledLoops& loops, const double* q, const Mat
   const TransmittedRates rates = transmission(q, N);
   const Ranks local(rates, N.cols());
   const bool has_output = options.output.has_value();
-  // the usual ranks are the highest of all nearby configurations. A structure cannot move, so there are none for it
+  // the ranks of a regular configuration are the highest ones of all nearby configurations; a structure cannot move, so it has no nearby ones
   std::vector<Ranks> nearby;
   for (const Neighbour& n : finite.neighbours) nearby.emplace_back(transmission(n.q.data(), n.tangent), n.tangent.cols());
   const bool reliable = !nearby.empty() || finite.freedom == 0 || local.locked == 0;
@@ -150,7 +152,7 @@ class Placed {
     kinematics_ = Kinematics<double>::over(tree_, block_.data());
   }
   const Transform<double>& link(int i) const { return kinematics_.link[i].X; }
-  /// Poses of a tree joint's two frames: on its successor, and on its child.
+  /// Return the pose of a tree joint's frame: carried, of the frame on its successor; placed, of the frame on its child.
   Transform<double> carried(const Mechanism::PlacedJoint& joint) const {
     const Body& body = tree_.body[joint.body];
     return link(body.link) * body.X_joint;
@@ -159,7 +161,7 @@ class Placed {
     const Body& body = tree_.body[joint.body];
     return link(body.child_link) * body.X_child();
   }
-  /// Orthonormal basis (6, 6 - nv) of the complement of a joint's motion space, in its frame on the successor.
+  /// Return an orthonormal basis (6, 6 - nv) of the complement of a joint's motion space, in its frame on the successor.
   Matrix across(const Mechanism::PlacedJoint& joint) const {
     const Transform<double> X = carried(joint);
     const Vec3<double>& origin = link(tree_.body[joint.body].link).p;
@@ -190,8 +192,8 @@ Matrix transformed(const Transform<double>& to, const Transform<double>& from, c
   return result;
 }
 
-/// Wrenches (k, 6) that each constraint, then each joint of the tree, transmits in equilibrium with the multipliers (nc, k). They are [moment; force]
-/// on the child of a constraint, or on the successor of a joint, at its frame and in that frame's axes.
+/// Return the wrenches (k, 6) that each constraint, then each tree joint, transmits in equilibrium with the multipliers (nc, k): [moment; force] on
+/// the child of a constraint, or on the successor of a joint, at its frame and in that frame's axes.
 Named<Matrix> braced_wrenches(const StateFunctions& functions, const Placed& placed, const double* q, const Matrix& multipliers,
                               const std::optional<double>& time) {
   const Mechanism& mechanism = functions.mechanism();
@@ -204,7 +206,7 @@ Named<Matrix> braced_wrenches(const StateFunctions& functions, const Placed& pla
     if (!mechanism.joints()[j].closes_a_loop) all.push_back({mechanism.description().joints[j].name, Matrix(count, 6)});
   RowMajor wrenches(loops.constraints, 6);
   std::vector<Force<double>> subtree_load(
-      tree.bodies);  // total load on a body and all bodies beyond it, in the world's axes about the body's origin
+      tree.bodies);  // sum of the loads on a body and all bodies beyond it, in the world's axes about the body's origin
   for (int k = 0; k < count; ++k) {
     functions.evaluate(Operation::loop_wrenches, {q, multipliers.col(k).data(), time ? &*time : nullptr}, wrenches.data());
     std::fill(subtree_load.begin(), subtree_load.end(), Force<double>::zero());
@@ -232,7 +234,7 @@ Named<Matrix> braced_wrenches(const StateFunctions& functions, const Placed& pla
   return all;
 }
 
-/// [moment; l force].
+/// Convert [moment; force] to [moment; l force], in one unit.
 Matrix in_one_unit(Matrix wrenches, double length) {
   wrenches.rightCols<3>() *= length;
   return wrenches;
@@ -263,7 +265,7 @@ void decide_reactions(const StateFunctions& functions, const Placed& placed, con
       result.unique_reactions.push_back(constraints[closing++]);
       continue;
     }
-    // the efforts that couplers apply along a joint's motion are not reactions
+    // remove the efforts that couplers apply along a joint's motion, because these are not reactions
     const auto& [name, wrenches] = result.self_stress[wrench++];
     const bool unique = wrenches.rows() == 0 || joint.nv == 6 ||
                         (in_one_unit(wrenches, result.length) * placed.across(joint)).cwiseAbs().maxCoeff() < present;
@@ -278,7 +280,7 @@ void warn(const ScaledLoops& loops, const double* q, const Matrix& stress, Mobil
   warn_of_rank(result.singular_values, result.rank, result.gap, warnings);
   if (const auto finite = result.finite_degrees_of_freedom; finite && *finite < result.degrees_of_freedom)
     warnings.push_back("singular: " + std::to_string(result.degrees_of_freedom) +
-                       " degrees of freedom in this configuration, of which " + std::to_string(*finite) + " are finite");
+                       " degrees of freedom in this configuration, but finite motions have only " + std::to_string(*finite));
   const Vector c = loops.prescribed(q);
   if ((stress.transpose() * c).norm() > present * c.norm())
     warnings.push_back("no velocity satisfies the prescribed motions and keeps the loops closed");
@@ -292,7 +294,7 @@ void warn(const ScaledLoops& loops, const double* q, const Matrix& stress, Mobil
 }  // namespace
 
 std::vector<int> removable_rows(const Matrix& stress) {
-  // after this number of rows, the span of the chosen rows is subtracted from all remaining rows at once
+  // number of rows that are chosen before their span is subtracted from all remaining rows at once, which is faster than row by row
   constexpr int block_size = 64;
   std::vector<int> rows;
   Matrix left = stress;

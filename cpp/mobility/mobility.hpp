@@ -1,9 +1,9 @@
 // Mobility of a mechanism in one configuration: its motions, redundant constraints, and the effect of its motors.
 //
-// Rank and null spaces are those of R J C (scaled_loops.hpp): the velocities that the constraints allow in this configuration, and the joint
-// loads in equilibrium without external loads. Steps along these velocities determine if they lead to finite motions (finite_motion.hpp). A
-// motion that moves no motor is an output singularity; a motor motion that does not move the output is an input singularity (Gosselin and
-// Angeles, IEEE Trans. Robotics and Automation 6, 1990).
+// The velocities that the constraints allow in this configuration are the null space of R J C (scaled_loops.hpp); the self-stresses, which are joint
+// loads in equilibrium without external loads, are the null space of its transpose. Steps along the allowed velocities determine if they begin finite
+// motions (finite_motion.hpp). A motion that moves no motor is an output singularity; a motor motion that does not move the output is an input
+// singularity (Gosselin and Angeles, IEEE Trans. Robotics and Automation 6, 1990).
 #pragma once
 
 #include <optional>
@@ -19,14 +19,14 @@ template <class X> using Named = std::vector<std::pair<std::string, X>>;
 using Names = std::vector<std::string>;
 
 struct MobilityOptions {
-  std::optional<Names> actuated;  // joints with motors; without a value: the actuated joints of the description
+  std::optional<Names> actuated;  // joints with motors; without a value, the actuated joints of the description
   std::optional<std::string> output;  // the frame whose velocity is the mechanism's output
   // components of the output that are used: rx ry rz tx ty tz in the world's axes
   std::vector<int> components = {0, 1, 2, 3, 4, 5};
   std::optional<double> time;  // [s], for prescribed motion
 };
 
-/// Effect of the motors in one configuration; the Python class of the same name documents the fields.
+/// Effect of the motors in one configuration. The fields are documented in the Python class of the same name.
 struct ActuationMobility {
   int actuators, locked_freedoms;
   std::string verdict;  // "exact", "redundant" or "deficient"
@@ -73,17 +73,16 @@ struct Mobility {
   }
 };
 
-/// Mobility at a configuration (nq) that closes the loops; AssemblyError if the loops are open. `rows` are the rows that depend on q.
+/// Compute the mobility at a configuration (nq). Raises AssemblyError if the loops are open. `rows`: evaluates the rows that depend on q.
 Mobility mobility(const StateFunctions& functions, const double* q, const MobilityOptions& options = {}, RowsOfState rows = {});
 
-/// Compute, for each component [moment; l force] (6) of the wrench of each joint and constraint on the
-/// child, the largest value that self-stresses of norm one cause. These components are indeterminate
-/// for rigid bodies. Efforts along a joint's motion are not included. Loops need not be closed.
+/// Compute which reactions are indeterminate for rigid bodies. The result is the largest value that self-stresses of norm one cause in each component
+/// [moment; l force] (6) of the wrench of each joint and constraint on its child. Efforts along a joint's motion are not included. Loops need not be
+/// closed.
 Named<Vector> open_reactions(const StateFunctions& functions, const double* q, const std::optional<double>& time = {},
                              RowsOfState rows = {});
 
-/// Number of independent rows of constraints, with the singular values of R J C and the largest entry of R phi. If a constraint is named, its rows
-/// are excluded.
+/// Number of independent constraint rows, the singular values of R J C and the largest entry of R phi. The rows of one constraint may be excluded.
 struct ConstraintRank {
   Vector singular_values;
   double closing_error;
@@ -95,7 +94,8 @@ struct ConstraintRank {
 ConstraintRank constraint_rank(const StateFunctions& functions, const double* q, const std::optional<std::string>& without = {},
                                const std::optional<double>& time = {}, RowsOfState rows = {});
 
-/// Return rows that can be removed without reducing the rank, preferring the last rows: the self-stresses (nc, k) are independent on these rows.
+/// Return rows that can be removed without reducing the rank, with preference for the last rows. These are rows in which the entries of the
+/// self-stresses (nc, k) are independent.
 std::vector<int> removable_rows(const Matrix& stress);
 
 }  // namespace sarrus

@@ -20,8 +20,8 @@ bool slides(const JointDescription& joint, int k) {
 
 namespace {
 
-/// Return the largest possible norm of a row between coordinates. For a polynomial it is computed from the coefficients, because the slope at q may
-/// vanish.
+/// Return the largest possible norm of a constraint row between coordinates. For a polynomial it is computed from the coefficients, because its slope
+/// may vanish at q.
 double row_size(const Constraint& c, const Vector& column_scale, const Eigen::RowVectorXd& row) {
   const Coupler* coupler = std::get_if<Coupler>(&c.kind);
   if (!coupler) return row.norm();
@@ -74,8 +74,9 @@ ScaledLoops::ScaledLoops(const StateFunctions& f, const double* q, const std::op
     });
     for (int r = 0; c.child < 0 && r < c.rows; ++r) row_scale(c.row + r) = row_size(c, column_scale, J.row(c.row + r));
   }
-  // Problem: the coordinates of a loop joint are those of a pose that closes the joint's own rows only to the square of a step. The next step changes
-  // the coordinates by the same amount, but must reduce the residual. Cure: a smaller scale of these rows.
+  // rows of a fixed loop joint's coordinates get a smaller weight. The reason: these coordinates are computed from a pose that violates the joint's
+  // own rows by the square of a step; the next step corrects the pose and thereby changes the coordinates by the same amount, which would increase
+  // the residual
   constexpr double shifted = 64.0;
   for (int i = 0; i < loops.constraints; ++i)
     if (const Constraint& c = loops.constraint[i]; c.target == Target::coordinates) row_scale.segment(c.row, c.rows) *= shifted;

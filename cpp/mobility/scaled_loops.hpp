@@ -1,7 +1,7 @@
 // The constraints of a mechanism in units in which rotations and displacements are comparable: one radian is equivalent to a displacement of the
 // mechanism's characteristic length l. The constraints J v = c, with residual phi, become R J C, R c and R phi. C multiplies the velocities of
-// sliding joints by l. R divides each row by its largest possible norm, which is the norm of its wrench [moment; l force]. A small scaled row
-// therefore indicates a singular position nearby. Masses have no effect.
+// sliding joints by l. R divides each row by its largest possible norm, which is the norm of its wrench [moment; l force]. Therefore the mechanism is
+// near a singular position if a scaled row is small. Masses have no effect.
 #pragma once
 
 #include <optional>
@@ -14,14 +14,14 @@
 
 namespace sarrus {
 
-/// The loops are open.
+/// Error: the loops are open.
 struct AssemblyError : std::domain_error {
   using std::domain_error::domain_error;
 };
 
 class ScaledLoops {
  public:
-  /// About one configuration.
+  /// Compute the scales at the configuration q.
   ScaledLoops(const StateFunctions& functions, const double* q, const std::optional<double>& time = {}, RowsOfState rows = {});
 
   Matrix jacobian(const double* q) const;  // R J C (nc, nv)
@@ -39,8 +39,8 @@ class ScaledLoops {
     return other;
   }
 
-  /// Take steps along scaled velocities (k, nv) from q, each followed by closing the loops. Results: their ends (k, nq), the displacements in scaled
-  /// velocities (k, nv), and the remaining residuals (k), infinite if there is no closed configuration.
+  /// Take steps along scaled velocities (k, nv) from q, and close the loops after each. The results are the ends of the steps (k, nq), the
+  /// displacements in scaled velocities (k, nv), and the remaining residuals (k). Residuals are infinite if the loops do not close.
   struct Walk {
     RowMajor ends, displacements;
     Vector open;
@@ -50,7 +50,7 @@ class ScaledLoops {
   const StateFunctions& functions;
   const double length;
   Vector column_scale, row_scale;
-  std::vector<bool> holonomic;  // of each row
+  std::vector<bool> holonomic;  // for each row: true if it restricts positions
 
   std::string row_name(int row) const;
   /// Return column_scale and row_scale of a variant of this characteristic length. Rows of coordinate relations keep their scale.

@@ -22,7 +22,7 @@ const std::string& name_of(const Constraint& constraint) {
   return std::visit([](const auto& c) -> const std::string& { return c.name; }, constraint);
 }
 
-// ---- numbers in messages: written as in a description, where points and rows are tuples --------------------------------------------
+// ---- numbers in messages, in the format of descriptions: points and rows are tuples ------------------------------------------------
 
 template <std::size_t n> Value list(const std::array<double, n>& x) { return std::vector<double>(x.begin(), x.end()); }
 Value list(const std::vector<double>& x) { return x; }
@@ -54,7 +54,7 @@ Point direction(const Point& axis, const std::string& subject) {
     const Vec3<double> a = unit_axis(list(axis));
     return {a(0), a(1), a(2)};
   } catch (const ModelError& error) {
-    std::string message = error.what();  // messages show it as a tuple, as in the description
+    std::string message = error.what();  // replace the value by a tuple, as it is written in descriptions
     message.resize(message.rfind("; got "));
     throw ModelError(subject + ": " + message + "; got " + shown(list(axis), true));
   }
@@ -81,7 +81,7 @@ void check_coefficients(const Coefficients& c, const std::string& subject) {
   check("torsional_friction", c.torsional_friction), check("rolling_friction", c.rolling_friction);
 }
 
-/// Check that a shape can be drawn and can be in contact.
+/// Check of a shape: it can be drawn, and can be in contact.
 struct ShapeCheck {
   std::string subject;
 
@@ -194,7 +194,7 @@ Builder::Builder(const Description& d) : Builder(d.name, d.gravity) {
 
 // ---- names -----------------------------------------------------------------------------------------------------------------------------
 
-/// Check the name of a new part; return the subject, such as "joint 'crank'", with which errors about it begin.
+/// Check the name of a new element; return the subject with which its error messages begin, such as "joint 'crank'".
 std::string Builder::new_name(const std::string& kind, const std::string& name) const {
   if (name.empty()) throw ModelError("a " + kind + " needs a name; got ''");
   check_printable(kind, name);
@@ -386,7 +386,7 @@ void Builder::check(Coupler& c) const {
   };
   if (c.terms.size() > 1 || c.terms[0].coefficients != std::vector<double>{1.0}) return;
   const bool only = tree_joint(c.terms[0].joint, subject).joint.nq() == 1;
-  for (const Constraint& constraint : written_.constraints)  // a prescribed motion
+  for (const Constraint& constraint : written_.constraints)  // find another prescribed motion of the same coordinate
     if (const Coupler* other = std::get_if<Coupler>(&constraint))
       if (other->law && other->terms.size() == 1 && same_term(other->terms[0], c.terms[0]) && !same(*other->law, *c.law))
         throw ModelError(subject + " contradicts '" + other->name + "', which prescribes another time function for " +
@@ -520,7 +520,7 @@ const JointCoordinates& named_configuration(const Description& d, const std::str
 
 namespace {
 
-/// Convert from the Euler tensor about the centre of mass, divided by the mass (van der Merwe 3.30).
+/// Return the inertia of a body from its Euler tensor about the centre of mass, divided by the mass (van der Merwe 3.30).
 Inertia from_euler(double mass, const Vec3<double>& com, const Mat3<double>& spread) {
   const Mat3<double> J = spread * mass;
   Inertia b{mass, com, Mat3<double>(Mat3<double>::Identity() * J.trace() - J)};

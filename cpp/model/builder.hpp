@@ -6,8 +6,8 @@
 //   b.add_joint("pivot", sarrus::revolute("y"), "ground", "bob");
 //   const sarrus::Robot robot = b.build();                          // with sarrus.hpp
 //
-// ModelError, from all methods: a duplicate name (joints and constraints share one set of names, bodies and frames another), numbers that are not
-// finite or have the wrong sign, a body connected to itself. NameNotFoundError: a part that does not exist.
+// All methods raise ModelError for a duplicate name (joints and constraints share one set of names, bodies and frames another), for numbers that are
+// not finite or have the wrong sign, and for a body that is connected to itself. They raise NameNotFoundError for an element that does not exist.
 #pragma once
 
 #include <map>
@@ -31,7 +31,7 @@ struct Placement {
   Placement(double x, double y, double z) : X{Mat3<double>::Identity(), vec3(x, y, z)} {}
 };
 
-/// Options of a joint in addition to its type: actuated by a motor; forced into the spanning tree; forced to be a loop joint.
+/// Options of a joint in addition to its type: it is actuated by a motor; it must be a tree joint; it must be a loop joint.
 struct Role {
   bool actuated = false, tree = false, loop = false;
 };
@@ -91,7 +91,7 @@ class Builder {
                     std::vector<double> value = {0.0}) {
     add(Pfaffian{std::move(name), std::move(rows), std::move(joints), std::move(value), {}});
   }
-  /// Set the initial guess for closing the loops: the given coordinates of joints; other joints are neutral.
+  /// Set the initial guess of assembly to these coordinates of joints; all other joints are neutral.
   void set_home(const JointCoordinates& home);
   void set_configuration(const std::string& name, const JointCoordinates& coordinates);
   void warn(std::string sentence) { written_.warnings.push_back(std::move(sentence)); }
@@ -102,8 +102,8 @@ class Builder {
   const Description& complete() const;
   Robot build() const;  // sarrus.hpp
 
-  // The next functions are checks; their errors begin with `subject`. Check
-  // the name of a new element; return the subject that errors use for it.
+  // The following functions are checks; their errors begin with `subject`. new_name() checks the name of a new element, and returns the subject of
+  // its errors.
   std::string new_name(const std::string& kind, const std::string& name) const;
   const std::string& known_body(const std::string& name, const std::string& subject) const;
   void check_ends(const BodyPoint& first, const BodyPoint& second, const std::string& subject) const;
@@ -139,7 +139,7 @@ void check_shape(ContactShape& shape, const std::string& subject);
 std::vector<double> joint_coordinates(const JointType& joint, std::vector<double> q, const std::string& subject);
 /// Return one value per row, from one value for all rows or from as many values as rows.
 std::vector<double> per_row(std::vector<double> value, std::size_t rows, const std::string& subject);
-// last sentences of warnings about contacts of shapes in a file; the second is used if the caller has added shapes to those of the file
+// last sentences of warnings about contacts of shapes in a file; some_contacts is used if the caller has added shapes to those of the file
 extern const std::string no_contacts, some_contacts;
 
 /// Return a builder with the mechanism of a JSON document; error messages begin with `source`. docs/files.md describes the format.

@@ -119,7 +119,7 @@ std::vector<std::string> doubtful(const Description& d) {
         for (const double x : *limit) limits.push_back(six_digits(x));
       all.push_back("limits of " + joint + " look like degrees, but are read as radians: " + joined(limits));
     }
-    // the frame of such a joint moves in time, and the formulas of forces along a joint do not include that motion
+    // warn about forces of a joint whose frame moves in time, because the formulas of forces along a joint do not include that motion
     std::vector<std::string> terms;
     const auto add = [&](const char* name, const std::vector<double>& numbers) {
       if (!j.laws.empty() && any(numbers)) terms.push_back(name);

@@ -1,8 +1,8 @@
-// Description of a mechanism with names: bodies, joints between them, frames on them, and further constraints and shapes. Plain data; Builder checks
-// it, and JSON contains all of it.
+// Description of a mechanism with names, as plain data: bodies, joints between them, frames on them, further constraints and shapes. Builder checks
+// it; JSON files contain all of it.
 //
-// Every struct has a function that visits its fields: field("key", member) for required fields, field("key", member, usual) for fields with a default
-// value. Reading, writing, comparing and hashing use this function (document.cpp).
+// Every struct has a function that visits its fields: field("key", member) for required fields, field("key", member, usual) for fields with the
+// default value `usual`. Descriptions are read, written, compared and hashed with this function (document.cpp).
 #pragma once
 
 #include <array>
@@ -37,9 +37,8 @@ struct Body {
   template <class F> void fields(F field) { field("name", name), field("inertia", inertia); }
 };
 
-/// Joint between two bodies, and the placement of its frame in each. `tree` and `loop` are hints:
-/// keep it in the spanning tree, or make it a loop joint. `laws`: empty, or an optional time function
-/// for each of rx ry rz tx ty tz; a gimbal then moves the frame on the parent by these functions.
+/// Joint between two bodies, with the placement of its frame in each. `tree` and `loop` are hints: the joint must be a tree joint, or must be a loop
+/// joint. `laws`: empty, or an optional time function for each of rx ry rz tx ty tz; a gimbal then moves the frame on the parent by these functions.
 struct Joint {
   std::string name;
   JointType joint;
@@ -95,7 +94,7 @@ struct Rolling {
   std::optional<Point> axle;
   std::string on = "ground";
   Point point{}, normal = {0.0, 0.0, 1.0};
-  std::optional<double> on_radius;  // negative: it rolls inside that sphere
+  std::optional<double> on_radius;  // radius of the sphere about `point`; negative: the child rolls on its inside
   bool spin = true;
   template <class F> void fields(F field) {
     field("name", name), field("body", body), field("radius", radius), field("center", center), field("axle", axle);
@@ -137,7 +136,7 @@ struct Pfaffian {
   }
 };
 
-/// Constraint whose type is defined by a frame on each body and by numbers. Each type is a file in cpp/constraints.
+/// Constraint between two bodies that is described by a frame on each body and by numbers. Each type has a file in cpp/constraints.
 struct BetweenFrames {
   AnyConstraint kind;
   std::string name, parent, child;
@@ -152,7 +151,7 @@ struct BetweenFrames {
     });
   }
 };
-/// Call add(kind) for every constraint type that is defined in this way.
+/// Call add(kind) for every constraint type of this form.
 template <class Add> void each_between_frames(Add add) {
   each_constraint([&](auto kind) {
     bool plain = kind.between_bodies && std::string(kind.name) != Distance::kind;
@@ -260,7 +259,7 @@ struct Shape : Coefficients {
 struct Contact : Coefficients {
   std::string first, second;
   bool touching = true;
-  std::optional<std::monostate> points;  // a function, which exists only in Python
+  std::optional<std::monostate> points;  // has a value if contact points are computed by a function, which exists only in Python
   template <class F> void fields(F field) {
     field("first", first), field("second", second), field("touching", touching, true), field("friction", friction, {});
     field("restitution", restitution, {}), field("torsional_friction", torsional_friction, {});
@@ -301,14 +300,14 @@ bool operator==(const Description& a, const Description& b);
 inline bool operator!=(const Description& a, const Description& b) { return !(a == b); }
 std::size_t hash(const Description& description);
 
-// parts by their names; NameNotFoundError
+// access to elements by name; these functions raise NameNotFoundError
 std::size_t joint_index(const Description& description, const std::string& name);
 const JointCoordinates& named_configuration(const Description& description, const std::string& name);
 
-/// Return the description of the kernels' mechanism, and of a joint in it.
+/// Convert a description, or a joint, to the form from which Mechanism is created.
 sarrus::Description core_description(const Description& description);
 JointDescription core_joint(const Joint& joint);
-/// True if angles of a joint are probably in degrees: they are multiples of five between 4 pi and 720.
+/// Return true if angles of a joint are probably in degrees, because they are multiples of five between 4 pi and 720.
 bool in_degrees(const JointType& joint, const std::vector<double>& q);
 /// Return a warning for each parameter of a joint that has no effect, or that seems to be in another unit.
 std::vector<std::string> doubtful(const Description& description);

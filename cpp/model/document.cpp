@@ -23,7 +23,7 @@ struct AnyField {
 template <class T, class = void> constexpr bool has_fields = false;
 template <class T> constexpr bool has_fields<T, std::void_t<decltype(std::declval<T&>().fields(AnyField()))>> = true;
 
-/// Fields of a type in documents; an object of the type is checked when it is created.
+/// Fields of a type in documents, for types whose objects are checked when they are created.
 template <class T> struct FieldsOf {};
 template <> struct FieldsOf<Law> {
   using type = LawFields;
@@ -56,7 +56,7 @@ void require(bool fine, const std::string& path, const char* expected, const Val
   if (!fine) fail(path, std::string("must be ") + expected + "; got " + excerpt(value));
 }
 
-/// Return make(). Its errors begin with `place`.
+/// Return make(), and prefix its error messages by `place`.
 template <class F> auto at(const std::string& place, F make) {
   try {
     return make();

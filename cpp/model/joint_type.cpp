@@ -43,7 +43,7 @@ bool all_zero(const Numbers& numbers) {
   return std::all_of(numbers.begin(), numbers.end(), [](double x) { return x == 0.0 && !std::signbit(x); });
 }
 
-/// Read one number for each coordinate or velocity, or one number for all.
+/// Read one number for each coordinate or velocity, or a single number for all of them.
 Numbers per(const std::string& kind, const std::string& name, const Value& value, int count, bool infinite = false) {
   const std::string subject = kind + ": " + name;
   const auto array = numbers_of(value);
@@ -108,7 +108,7 @@ void set_limits(JointType& j, const Value& limits) {
   j.limits = {low, high};
 }
 
-/// Call f for each coordinate of this joint. Its type may list further coordinates, which it does not have.
+/// Call f for each coordinate of this joint. Its type may list more coordinates than this joint has.
 template <class F> void each_coordinate(const JointType& j, F f) {
   visit_every(j.kind, 0, [&](auto joint) {
     int listed = 0;

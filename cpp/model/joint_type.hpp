@@ -1,4 +1,4 @@
-// Type of a joint in a description: axes and other numbers, named as in the type's own file in cpp/joints; limits; and the passive forces along each
+// Type of a joint in a description: axes and other numbers, with the names in the type's file in cpp/joints; limits; and passive forces along each
 // velocity.
 #pragma once
 
@@ -17,7 +17,7 @@ struct JointType {
   JointKind kind = JointKind::fixed;
   Vec3<double> axis = Vec3<double>::UnitZ(), axis2 = Vec3<double>::UnitZ();  // unit vectors, in the joint's frame
   JointConstants constants;
-  std::optional<std::pair<Numbers, Numbers>> limits;  // one number per coordinate each
+  std::optional<std::pair<Numbers, Numbers>> limits;  // lower and upper limits, one number per coordinate
   std::optional<Numbers> velocity_limit, effort_limit;  // one number per velocity; the same applies to the following members
   Numbers damping, friction, armature, stiffness, rest;
 
@@ -38,7 +38,7 @@ JointType joint_type(const std::string& kind, const Value::Object& fields);
 
 /// Return the names of all kinds.
 std::vector<std::string> joint_kind_names();
-/// Field of a joint type: true if it is a single plain number, and true if it is required.
+/// Field of a joint type, with two flags: it is a single plain number; it is required.
 struct JointField {
   std::string name;
   bool one_number, required;
@@ -49,7 +49,7 @@ Value::Object fields_of(const JointType& joint);
 /// Return a joint as Python shows it: Revolute('y', damping=0.1).
 std::string text_of(const JointType& joint);
 
-// functions that create joint types; further fields are passed by name: revolute("y", {{"limits", {-1.0, 1.0}}, {"damping", 0.1}})
+// functions that create joint types; optional fields are passed by name: revolute("y", {{"limits", {-1.0, 1.0}}, {"damping", 0.1}})
 inline JointType joint_along(const char* kind, const char* key, const Value& axis, Value::Object fields) {
   fields.emplace_back(key, axis);
   return joint_type(kind, fields);

@@ -202,13 +202,13 @@ std::string shortened(const std::string& message) {
 }
 
 std::string did_you_mean(const std::string& name, std::vector<std::string> candidates) {
-  // limit, because comparing more names takes long, and a file may contain any number of them
+  // limit the number of names that are compared, because a file may contain any number of them
   constexpr std::size_t most_names = 2000, most_letters = 2000;
   if (candidates.size() > most_names) return "";
   std::sort(candidates.begin(), candidates.end());
   Places in_name;
   for (std::size_t j = 0; j < name.size(); ++j) in_name[name[j]].push_back(static_cast<int>(j));
-  if (name.size() >= 200)  // very frequent characters are ignored
+  if (name.size() >= 200)  // ignore very frequent characters of long names, as Python's difflib does
     for (auto at = in_name.begin(); at != in_name.end();)
       at = at->second.size() > name.size() / 100 + 1 ? in_name.erase(at) : std::next(at);
   const std::string* best = nullptr;

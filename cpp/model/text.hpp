@@ -10,7 +10,7 @@ class Value;
 
 /// Return the shortest decimal number that converts back to x, in Python's format: 0.1, 1.0, 1e-05, inf.
 std::string shortest(double x);
-/// Return six digits: %g.
+/// Return a number with six significant digits (%g).
 std::string six_digits(double x);
 /// Convert the digits of a JSON number to a double, independent of the locale; infinite if the number is too large.
 double to_double(const std::string& digits);
@@ -18,7 +18,7 @@ double to_double(const std::string& digits);
 /// Return a value, or a text, in Python's format for messages: [1.0, 'x', None]. Lists that are tuples in descriptions are written as tuples.
 std::string shown(const Value& value, bool as_tuple = false);
 std::string quoted(const std::string& text);
-/// Return a shape: (3,), (2, 3).
+/// Return the text of a shape: (3,), (2, 3).
 std::string shape_text(const std::vector<std::size_t>& shape);
 std::string joined(const std::vector<std::string>& names, const std::string& separator = ", ");
 
@@ -37,7 +37,7 @@ std::string did_you_mean(const std::string& name, std::vector<std::string> candi
 /// names, but are not listed.
 std::string unknown_name(const std::string& kind, const std::string& name, std::vector<std::string> candidates,
                          const std::string& subject = "");
-/// Raise NameNotFoundError with it.
+/// Raise NameNotFoundError with the message of unknown_name().
 [[noreturn]] void no_such_name(const std::string& kind, const std::string& name, std::vector<std::string> candidates,
                                const std::string& subject = "");
 

@@ -285,7 +285,7 @@ std::string json(const Value& value) {
 
 namespace {
 
-/// Return a value in one line if it fits, else in several lines, with its items indented by two characters.
+/// Writes a value in one line if it fits, else in several lines, with its items indented by two characters.
 struct Layout {
   std::string line, lines;
 };

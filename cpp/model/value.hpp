@@ -1,5 +1,5 @@
-// Value of a document: null, a truth value, a number, a text, a list of values, or an object of named values in their order. JSON is parsed to values
-// and written from them. Functions that check numbers accept such values, so that their messages can show the original input.
+// Value of a document: null, a truth value, a number, a text, a list of values, or an object of named values in their order. JSON is parsed to such
+// values and written from them. Functions that check numbers accept them, so that error messages can show the original input.
 #pragma once
 
 #include <initializer_list>
@@ -31,7 +31,7 @@ class Value {
   Value(const Vec3<double>& x) : Value{x(0), x(1), x(2)} {}
   Value(const Mat3<double>& x);  // row-major
   static Value integer(std::string digits, double x);
-  /// Return the same value with another text for messages: the text that the caller wrote.
+  /// Return the same value with another text for messages: the one that the caller wrote.
   Value written(std::string text) && { return shown_ = std::move(text), std::move(*this); }
 
   Sort sort() const { return sort_; }
@@ -49,7 +49,7 @@ class Value {
   const std::string& shown() const { return shown_; }
   List& list() { return list_; }
   Object& object() { return object_; }
-  const Value* find(const std::string& key) const { return find(object_, key); }  // of an object; null: no such member
+  const Value* find(const std::string& key) const { return find(object_, key); }  // member of an object; null if there is none
   static const Value* find(const Object& object, const std::string& key);
 
   bool operator==(const Value& other) const;

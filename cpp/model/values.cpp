@@ -71,7 +71,7 @@ Vec3<double> unit_axis(const Value& axis) {
   const double most = a.cwiseAbs().maxCoeff();
   if (most < 1e-12) throw ModelError("an axis must be longer than 1e-12; got " + shown(axis));
   if (std::abs(length_of(a(0), a(1), a(2)) - 1.0) > 4e-16) {
-    a = a / most;  // before it is squared, against overflow
+    a = a / most;  // scale before squaring, to avoid overflow
     a = a / length_of(a(0), a(1), a(2));
   }
   return a + zero3<double>();  // change -0 to 0, so that equal axes have equal hashes
@@ -135,7 +135,7 @@ sarrus::Inertia<double> Inertia::about_origin() const {
 Inertia checked(Inertia b) {
   const Mat3<double>& I = b.about_com;
   const bool finite = std::isfinite(b.mass) && b.com.allFinite() && I.allFinite();
-  if (finite && I == I.transpose() && std::isfinite(b.mass * dot(b.com, b.com))) {  // most are
+  if (finite && I == I.transpose() && std::isfinite(b.mass * dot(b.com, b.com))) {  // fast path for most inertias
     b.com += zero3<double>(), b.about_com += Mat3<double>::Zero();  // -0 becomes 0
     return b;
   }

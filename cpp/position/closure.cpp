@@ -24,7 +24,7 @@ template <class F> void each_coordinate(const JointDescription& joint, F f) {
   });
 }
 
-/// Return the same mechanism, or the same variants, on the same tree, with these constraints in addition.
+/// Return the same mechanism, or the same variants, on the same tree, with these additional constraints.
 std::shared_ptr<const Mechanism> with_targets(const PositionModel& model, std::vector<ConstraintDescription> more) {
   const Mechanism& mechanism = model.mechanism;
   Description d = mechanism.description();
@@ -67,7 +67,7 @@ std::vector<int> closing_among(const Mechanism& mechanism, const std::vector<int
   return closing;
 }
 
-/// Middle of the range in which turns of an angle are counted: between two limits, or a quarter turn within a single one.
+/// Return the middle of the range of one turn in which an angle is given: the middle of its two limits, or a quarter turn inside a single limit.
 double middle(double low, double high) {
   if (std::isfinite(low) && std::isfinite(high)) return 0.5 * (low + high);
   return std::isfinite(low) ? low + 0.5 * M_PI : std::isfinite(high) ? high - 0.5 * M_PI : 0.0;
@@ -106,7 +106,7 @@ double turns_into(double x, double low, double high, double margin) {
 
 std::vector<int> without_loops(const Mechanism& mechanism, const std::vector<int>& joints) {
   std::vector<int> group(mechanism.description().bodies.size() + 1);
-  std::iota(group.begin(), group.end(), 0);  // by body; the ground is body 0
+  std::iota(group.begin(), group.end(), 0);  // one entry for each body; the ground is body 0
   const auto root = [&](int body) {
     while (group[body] != body) body = group[body];
     return body;
@@ -117,7 +117,7 @@ std::vector<int> without_loops(const Mechanism& mechanism, const std::vector<int
     const bool is_unconstrained =
         visit_every(mechanism.description().joints[j].kind, 0, [](auto type) { return type.is_unconstrained; });
     const int parent = root(mechanism.joints()[j].ends[0]), child = root(mechanism.joints()[j].ends[1]);
-    // without rows, as many such coordinates can be fixed as there are degrees of freedom
+    // joints without constraint rows are always kept: fixing their coordinates is possible as long as there are degrees of freedom
     if (!is_unconstrained && parent == child) continue;
     if (!is_unconstrained) group[parent] = child;
     kept.push_back(j);
@@ -164,7 +164,7 @@ Closure::Closure(const PositionModel& m, std::vector<FrameKey> prescribed, std::
   for (std::size_t i = base.constraints().size(); i < constraints.size(); ++i)
     target_rows_.emplace_back(tree.loops.constraint[constraints[i]].row, tree.loops.constraint[constraints[i]].rows);
 
-  // rows have their usual size at a random configuration, unlike at special ones, such as one with a rod of zero length
+  // scale the rows at a random configuration, because a row may be unusually small at a special one, for example at a rod of zero length
   std::vector<int> by_name = [&] {
     std::vector<int> order(described.size());
     std::iota(order.begin(), order.end(), 0);
@@ -188,7 +188,7 @@ Closure::Closure(const PositionModel& m, std::vector<FrameKey> prescribed, std::
         std::copy_n(all.data(), all.size(), out);
       });
 
-  std::set<std::string> related;  // joints whose whole turns constraints count
+  std::set<std::string> related;  // joints of couplers: a whole turn of such a joint changes the residual of the coupler
   for (const ConstraintDescription& c : base.description().constraints)
     if (std::holds_alternative<Coupler>(c.kind))
       for (const auto& coordinate : c.coordinates) related.insert(coordinate.joint);
@@ -281,7 +281,7 @@ Flags Closure::within(const States& states, const RowMajor& q, double margin, co
   const Eigen::RowVectorXd allowance = margin * limit_margin * coordinate_scale;
   const Eigen::RowVectorXd low = low_.transpose() - allowance, high = high_.transpose() + allowance;
   Flags flags(states.count);
-  for (int i = 0; i < states.count; ++i)  // true for NaN
+  for (int i = 0; i < states.count; ++i)  // the comparisons are written such that NaN counts as within the limits
     flags(i) = !(q.row(i).array() < low.array()).any() && !(q.row(i).array() > high.array()).any();
   if (loop_low_.size() == 0) return flags;
   const RowMajor near = loop_near_.transpose();

@@ -1,4 +1,4 @@
-// Solutions on the branches of closed starts.
+// Solutions on the branches of initial configurations with closed loops.
 #include <algorithm>
 #include <cmath>
 
@@ -12,19 +12,19 @@ namespace sarrus {
 using namespace position;
 namespace {
 
-constexpr double passed_end = 1.0 - 1e-12;  // fraction of the path at which its end counts as reached
+constexpr double passed_end = 1.0 - 1e-12;  // completed fraction of a path above which its end counts as reached
 constexpr double same_coordinates =
     1e-6;  // largest deviation of dependent joints from their prescribed coordinates [rad, mean sizes of the bodies]
-constexpr double small = 1e-6;  // relative singular values of independent velocities are larger
+constexpr double small = 1e-6;  // singular values below this fraction of the largest one count as zero
 
 }  // namespace
 
 struct Positions::Continuation {
   std::shared_ptr<const Closure> closing;
-  RowMajor q, inputs;  // configurations; inputs at the start, then at the goal, in a row for each state
+  RowMajor q, inputs;  // configurations; inputs at the start and at the goal, both in one row for each state
   Flags on_branch, free, passed, crossed;
 
-  /// Return the reason for which the branch of a state does not reach the goal, if it does not end before.
+  /// Return the reason why the branch of a state does not yield the solution; empty if the branch ends before the goal.
   std::string reason(int i, bool outside_limits) const {
     if (outside_limits) return "joints exceed their limits on the branch";
     if (crossed(i)) return "the branch passes a singular position, at which branches meet";
@@ -54,9 +54,9 @@ int Positions::prescribed_motions(const std::vector<int>& joints) const {
 Flags Positions::all_lead(const std::vector<int>& joints, const States& states, const RowMajor& start, const Times& time) const {
   const Tree& tree = model_.mechanism.tree();
   const int prescribed = prescribed_motions(joints),
-            certain = std::max(tree.nv - tree.loops.rows, 0);  // so many are free at least
+            certain = std::max(tree.nv - tree.loops.rows, 0);  // lower bound of the degrees of freedom
   if (prescribed <= certain) return Flags::Constant(states.count, true);
-  return !(free_motions(states, start, time).second.array() < prescribed);  // true for NaN
+  return !(free_motions(states, start, time).second.array() < prescribed);  // NaN (no result) counts as true
 }
 
 std::map<std::vector<int>, std::vector<int>> Positions::by_leading_joints(const Request& request, const RowMajor& start) const {
@@ -78,7 +78,7 @@ std::map<std::vector<int>, std::vector<int>> Positions::by_leading_joints(const 
   for (const int j : in_tree)
     velocities.emplace_back(mechanism.joints()[j].iv, mechanism.joints()[j].iv + mechanism.joints()[j].nv);
   for (int i = 0; i < request.states.count; ++i) {
-    if (!(prescribed > counts(i))) {  // also for a count of NaN
+    if (!(prescribed > counts(i))) {  // true also if the count is NaN
       together.push_back(i);
       continue;
     }
@@ -157,7 +157,8 @@ Positions::Continuation Positions::continued(const Request& request, const std::
   return result;
 }
 
-/// Return true if dependent joints have their prescribed coordinates; configurations on a branch are set to these.
+/// Return true for states in which dependent joints have their prescribed coordinates. In these states, configurations on a branch are corrected such
+/// that the prescribed coordinates are exact.
 Flags Positions::meets_dependent(Continuation& result, const Request& request) const {
   const Goal& goal = request.goal;
   const auto closing = closure(goal.frames, goal.joints);
@@ -234,7 +235,8 @@ std::pair<std::string, Vector> Positions::branch_end(const Closure& closing, con
   return {where + ": even with the shortest step the loops do not close", q};
 }
 
-/// Solve states on the branches of their closed starts, or as the request's `branch` allows instead.
+/// Solve states on the branches of their closed starts. If a branch does not reach the goal, the request's `branch` determines which other solution
+/// is allowed.
 Positions::OnBranch Positions::on_branch(const Request& request, const std::vector<int>& leading, const RowMajor& near,
                                          const RowMajor& start) const {
   const Mechanism& mechanism = model_.mechanism;
@@ -243,7 +245,8 @@ Positions::OnBranch Positions::on_branch(const Request& request, const std::vect
   Continuation c = continued(request, leading, near, start);
   const Closure& closing = *c.closing;
   if (!request.goal.frames.empty() && !(c.on_branch || c.free).all()) {
-    // a path with more prescribed coordinates than freedoms may not exist
+    // if there are more prescribed coordinates than degrees of freedom, the loops cannot close along the straight path, so there is no branch to
+    // follow
     int prescribed = 0;
     for (const int j : request.goal.joints) prescribed += mechanism.description().joints[j].nq;
     for (const FrameKey& key : request.goal.frames) prescribed += key.is_pose ? 6 : 3;
@@ -260,7 +263,8 @@ Positions::OnBranch Positions::on_branch(const Request& request, const std::vect
   Flags outside = c.on_branch && !is_within(request, c.q);
   if (only) outside = false;
   if (outside.any())
-    c.free = c.free || (outside && !is_within(request, start));  // for a start outside the limits, they select the branch
+    // a start outside the limits does not determine the branch: search for any solution within the limits
+    c.free = c.free || (outside && !is_within(request, start));
   OnBranch result{c.q, std::vector<signed char>(states.count, fine), c.free, {}};
   const std::vector<int> rows = where(!c.free && (!c.on_branch || outside));
   if (rows.empty()) return result;
@@ -272,7 +276,8 @@ Positions::OnBranch Positions::on_branch(const Request& request, const std::vect
   const Flags within = is_within(rest, solution.q);
   for (int k = 0; k < count; ++k) {
     const int i = rows[k];
-    if (outside(i) && !(solution.closed(k) && within(k))) continue;  // outside of limits, as nothing else is within
+    // keep the solution outside the limits: no other one is within
+    if (outside(i) && !(solution.closed(k) && within(k))) continue;
     result.q.row(i) = solution.q.row(k);
     result.status[i] = solution.closed(k) ? other_branch : no_answer;
     if (!request.explains) continue;

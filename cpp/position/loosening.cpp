@@ -16,12 +16,12 @@ namespace {
 
 using model::JointType;
 
-// a joint with fewer rows is acceptable if the smallest singular value above the tolerance does not decrease below this fraction of its value
+// a joint with fewer rows is accepted only if the smallest singular value above the tolerance remains at least this fraction of its initial value
 constexpr double kept_fraction = 0.1;
 // number of samples of the motion, and their distance [rad, mean sizes of the bodies]
 constexpr int samples = 6;
 constexpr double away = 0.4;
-// rows that are redundant only in a singular position have, at a distance d from it, a residual of about this factor times d squared
+// a row that is redundant in a singular position only is violated at the distance d from it, by at least about this factor times d squared
 constexpr double curved = 0.1;
 
 std::string two_digits(double x, const char* form = "%.2g") {
@@ -46,7 +46,7 @@ bool has_own_velocities(JointKind kind) {
   });
 }
 
-/// Return the kind of joint with exactly these free directions (bits), at least two; none: only a gimbal has these.
+/// Return the kind of joint with exactly these free directions (bits, at least two), or none if only a gimbal has them.
 std::optional<JointKind> kind_with(int free) {
   const bool several = (free & (free - 1)) != 0;
   for (const JointKind kind : joint_kinds)
@@ -54,7 +54,7 @@ std::optional<JointKind> kind_with(int free) {
   return {};
 }
 
-/// Return the reason why a joint cannot be replaced, or an empty text.
+/// Return the reason why a joint cannot be replaced, or an empty string if it can.
 std::string reason_to_stay(const model::Joint& joint) {
   if (!joint.laws.empty()) return "it follows time functions";
   if (joint.actuated) return "it has a motor";
@@ -157,9 +157,9 @@ class Loosening {
     for (const model::Joint& joint : original_.joints)
       if (const std::string why = reason_to_stay(joint);
           !why.empty() && std::find(allowed_.begin(), allowed_.end(), joint.name) != allowed_.end())
-        unchanged.push_back("'" + joint.name + "' stays as it is (" + why + ")");
+        unchanged.push_back("'" + joint.name + "' cannot be replaced (" + why + ")");
     if (result.warnings.empty()) {
-      Names parts = {"no joint of " + name + " can be replaced by a joint with fewer constraint rows, though " +
+      Names parts = {"no joint of " + name + " can be replaced by a joint with fewer constraint rows, although " +
                      std::to_string(rows - needed) + " of " + std::to_string(rows) + " rows are redundant within " + within};
       parts.insert(parts.end(), unchanged.begin(), unchanged.end());
       parts.push_back(unchanged.empty() ? "these rows do not belong to loop joints" : "tree= and loop= select the loop joints");
@@ -194,7 +194,7 @@ class Loosening {
   }
 
  private:
-  /// Return the mechanism with its choice of tree joints as hints, so that it does not change with joint types.
+  /// Return the mechanism with hints for its present tree joints, so that the spanning tree does not change when joint types are replaced.
   static Candidate with_its_tree(const Mechanism& mechanism, std::vector<model::Joint> joints) {
     std::vector<std::size_t> origin(joints.size());
     for (std::size_t k = 0; k < joints.size(); ++k) {
@@ -212,7 +212,7 @@ class Loosening {
     return facts;
   }
   Vector closed_start() const {
-    // the home configuration is preferred, because assembling minimises the residual and may end in a singular position
+    // prefer the home configuration: assembly minimises the residual, and may therefore end in a singular position
     const Vector home = start_near(model_, States(), {}, times(0.0)).row(0);
     if (constraint_rank(functions(original_), home.data(), {}, 0.0, model_.rows).closing_error <= tolerance_) return home;
     AssemblyOptions now;
@@ -243,7 +243,7 @@ class Loosening {
     return std::nullopt;
   }
 
-  /// Return the joints with this many rows that can replace joint k; none: removal of the joint.
+  /// Return the joints with this number of rows that can replace joint k. An entry without value stands for removal of the joint.
   std::vector<std::optional<model::Joint>> looser(const Candidate& from, std::size_t k, int rows, const Vector& q) const {
     const model::Joint& joint = from.joints[k];
     std::vector<std::optional<model::Joint>> all;
@@ -273,7 +273,7 @@ class Loosening {
     } while (std::prev_permutation(chosen.begin(), chosen.end()));
     return all;
   }
-  /// Return axes of a ball joint, which has no axis of its own: the directions of its self-stress.
+  /// Return axes for the replacement of a ball joint, which has no axis of its own: the directions of its self-stress.
   Mat3<double> directions_of_stress(const Candidate& from, std::size_t k, const Vector& q) const {
     const StateFunctions of = functions(from);
     const Matrix J = ScaledLoops(of, q.data(), 0.0, model_.rows).jacobian(q.data());
@@ -281,7 +281,7 @@ class Loosening {
     const Matrix stress = null_space(J.transpose(), count_above(s, 1e-3 * (s.size() ? s(0) : 0.0)));
     const Constraint& c = from.constraint(k);
     Mat3<double> axes = right_singular_vectors(stress.middleRows(c.row, c.rows).transpose()).V;
-    axes.col(2) = cross<double>(axes.col(0), axes.col(1));  // right-handed
+    axes.col(2) = cross<double>(axes.col(0), axes.col(1));  // make the axes right-handed
     return axes;
   }
   Transform<double> pose(const Candidate& of, const std::string& body, const Vector& q) const {
@@ -294,9 +294,9 @@ class Loosening {
   /// Return the sentence about the replacement of a joint.
   static std::string change(const Candidate& before, const Candidate& after, const std::string& name) {
     const std::size_t k = before.index(name), now = after.index(name);
-    const std::string was = std::to_string(before.constraint(k).rows) + " as " + text_of(before.joints[k].joint);
-    if (now == after.joints.size()) return "loosened: '" + name + "' is omitted, with no row, instead of " + was;
-    return "loosened: '" + name + "' closes its loop in " + std::to_string(after.constraint(now).rows) + " rows as " +
+    const std::string was = std::to_string(before.constraint(k).rows) + " rows as " + text_of(before.joints[k].joint);
+    if (now == after.joints.size()) return "loosened: '" + name + "' is omitted; it had " + was;
+    return "loosened: '" + name + "' has " + std::to_string(after.constraint(now).rows) + " constraint rows as " +
            text_of(after.joints[now].joint) + " instead of " + was;
   }
 

@@ -12,23 +12,23 @@
 
 namespace sarrus {
 
-/// `tolerance`: largest singular value that counts as zero, and largest residual of a closed loop [rad, mean sizes of the bodies]; `joints`: the
-/// loop joints that may be replaced, by name; none: all.
+/// `tolerance`: largest singular value that counts as zero, and largest residual of a closed loop [rad, mean sizes of the bodies]. `joints`: names of
+/// the loop joints that may be replaced; without a value, all of them.
 struct LooseningOptions {
   double tolerance = 3e-3;
   std::optional<Names> joints;
 };
 
-/// The described joints (none: omitted), with hints that keep the spanning tree, and a sentence about each change. No sentences: no row is
-/// redundant.
+/// Joints of the loosened mechanism in the order of the description (no value: the joint is omitted), with hints that keep the spanning tree; and a
+/// sentence about each change. If there are no sentences, no row was redundant.
 struct Loosened {
   std::vector<std::optional<model::Joint>> joints;
   Names warnings;
 };
 
-/// Replace loop joints of a mechanism such that no row is redundant at q (nq), a configuration that closes the loops within the tolerance; none:
-/// the home if it does, else an assembled one. `joints` are those of the description. AssemblyError: the loops are open. NameNotFoundError: a
-/// name is not that of a loop joint. ModelError: no joint can be replaced, or q is a singular position.
+/// Replace loop joints of a mechanism such that no row is redundant at q (nq). q must close the loops within the tolerance; without a value, the home
+/// is used if it closes them, else an assembled configuration. `joints` are those of the description. Raises AssemblyError if the loops are open,
+/// and NameNotFoundError if a name is not that of a loop joint. Raises ModelError if no joint can be replaced or q is a singular position.
 Loosened without_redundant_constraints(const PositionModel& model, const std::vector<model::Joint>& joints,
                                        const std::optional<Vector>& q = {}, const LooseningOptions& options = {});
 

@@ -1,4 +1,4 @@
-// The nearest solution on any branch.
+// Search for the nearest solution on any branch.
 #include "requests.hpp"
 
 namespace sarrus {
@@ -16,7 +16,7 @@ Positions::Found Positions::nearby(const Request& request, const RowMajor& q) co
   return {std::move(closed.q), good && within, {}};
 }
 
-/// Close the loops from starts (n, nq) by a few steps, then by more of them, and then state by state from random starts.
+/// Close the loops from starts (n, nq): by a few steps; where this fails, by more steps; where this fails too, from random starts, state by state.
 Positions::Found Positions::closed_from(const Closures& closures, const Request& request, const RowMajor& start,
                                         bool is_last) const {
   const auto closing = closures.of(request.goal.frames, request.goal.joints);
@@ -52,7 +52,7 @@ Positions::Found Positions::closed_from(const Closures& closures, const Request&
   return {std::move(closed.q), good, why};
 }
 
-/// Search in one tree: first with guessed joints fixed, then without.
+/// Search in one tree: first with the guessed joints fixed; if this fails, with these joints free.
 Positions::Found Positions::search_in(const Closures& closures, const Request& request) const {
   const PositionModel& model = closures.model;
   Request guessed = request;
@@ -68,7 +68,7 @@ Positions::Found Positions::search_in(const Closures& closures, const Request& r
   return solution;
 }
 
-/// Search in the coordinates of another tree; the results have those of the mechanism.
+/// Search in the coordinates of another tree; results are converted to the coordinates of the mechanism.
 Positions::Found Positions::search_in_other(const OtherTree& tree, const Request& request) const {
   const auto converted = [&](std::vector<int> joints) {
     for (int& j : joints) j = tree.joint(j);
@@ -80,12 +80,12 @@ Positions::Found Positions::search_in_other(const OtherTree& tree, const Request
     other.near.q = tree.convert(request.states, start_near(model_, request.states, request.near.q, {}), request.time);
   Found solution = search_in(tree.closures(), other);
   for (const int i : where(!solution.closed))
-    solution.q.row(i) = tree.model().neutral();  // any configuration, for the conversion
+    solution.q.row(i) = tree.model().neutral();  // a state without solution needs some finite configuration for the conversion
   RowMajor start = start_near(model_, request.states, request.near.q, request.time);
   set_coordinates(model_.mechanism, request.near.joints, request.near.coordinates, start);
   solution.q =
       tree.convert_back(request.states, solution.q, start, request.time, *closure({}, joints_in_tree(request.goal.joints)));
-  // close the loops to rounding in these coordinates, too
+  // the conversion adds rounding errors: close the loops once more, in these coordinates
   const Found closer = nearby(request, solution.q);
   for (const int i : where(closer.closed && solution.closed)) solution.q.row(i) = closer.q.row(i);
   return solution;
@@ -93,13 +93,14 @@ Positions::Found Positions::search_in_other(const OtherTree& tree, const Request
 
 Positions::Found Positions::nearest(const Request& request) const {
   Request now = request;
-  // variants are searched for in their own tree
+  // variants are always solved in their own tree
   const std::shared_ptr<const OtherTree> tree = model_.mechanism.variants() ? nullptr : other_tree(now.goal, now.near);
   if (!tree) return search_in(closures_, now);
   const int count = now.states.count;
   Found solution{RowMajor(count, model_.mechanism.tree().nq), Flags::Constant(count, false), {}};
   if (now.near.q) solution = nearby(now, *now.near.q);
-  const bool is_last = joints_in_tree(now.goal.joints).size() < now.goal.joints.size();  // a loop joint is fixed
+  // if a loop joint is fixed, the search in the mechanism's own tree is skipped
+  const bool is_last = joints_in_tree(now.goal.joints).size() < now.goal.joints.size();
   if (const std::vector<int> rows = where(!solution.closed); !rows.empty()) {
     Request rest = now.of(rows);
     rest.explains = now.explains && is_last;

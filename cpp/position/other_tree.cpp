@@ -7,7 +7,7 @@
 namespace sarrus {
 namespace {
 
-/// Place of a joint's first coordinate among those in q, then those of loop joints.
+/// Return the index of a joint's first coordinate among all coordinates: those of q, then those of loop joints.
 int place(const Mechanism& mechanism, int joint) {
   const Mechanism::PlacedJoint& j = mechanism.joints()[joint];
   return j.closes_a_loop ? mechanism.tree().nq + mechanism.tree().loop_motion[j.constraint].iq : j.iq;
@@ -17,7 +17,7 @@ Description on_other_tree(const Mechanism& base, const std::vector<int>& joints,
   Description d = base.description();
   std::set<std::string> in_tree;
   for (const int j : joints) in_tree.insert(d.joints[j].name);
-  // constraints between coordinates require their joints in the tree
+  // the joints of constraints between coordinates must be tree joints
   for (const ConstraintDescription& c : d.constraints)
     for (const auto& coordinate : c.coordinates) in_tree.insert(coordinate.joint);
   order.resize(d.joints.size());
@@ -74,7 +74,7 @@ OtherTree::OtherTree(const PositionModel& base, const std::vector<int>& joints) 
     }
   }
   if (!base.home || is_same_) return;
-  // converted if it closes the loops; else its coordinates of the joints in both trees
+  // convert the home if it closes the loops; otherwise copy the coordinates of the joints that are in both trees
   const States one;
   const Vector start = start_near(base, one, RowMajor(base.home->transpose()), {}).row(0);
   const Closure closure(base, {}, {});

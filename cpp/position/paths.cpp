@@ -12,7 +12,7 @@ namespace sarrus {
 using namespace position;
 namespace {
 
-constexpr double same_poses = 1e-5;  // poses that differ by less are the same assembly mode
+constexpr double same_poses = 1e-5;  // configurations whose poses differ by less are the same assembly mode
 
 }  // namespace
 
@@ -70,7 +70,7 @@ Positions::Waypoints Positions::waypoints(const PathInputs& inputs) const {
   const Mechanism& mechanism = model_.mechanism;
   std::size_t n = inputs.times.size();
   const auto take = [&](const std::string& name, const std::vector<double>& numbers, std::size_t size) {
-    if (size == 0 && numbers.empty()) return;  // of a joint without coordinates
+    if (size == 0 && numbers.empty()) return;  // a joint without coordinates has no inputs
     const std::size_t count = size ? numbers.size() / size : 0;
     if (count == 0 || numbers.size() % size != 0 || (n && count != n))
       throw std::invalid_argument("all inputs need the same number of values, at least one; '" + name + "' has " +

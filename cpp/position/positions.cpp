@@ -29,7 +29,8 @@ std::optional<Vector> Positions::quick_solution(const Closure& closing, const do
   return certain(0) ? std::optional<Vector>(q.row(0)) : std::nullopt;
 }
 
-/// Move along branches from starts (n, nq) in one call of the kernels. True for results that are certain to be on the branch and within limits.
+/// Move along branches from starts (n, nq) in one call of the kernels. The flag of a state is true if its result is certain to be on the branch and
+/// within limits.
 std::pair<RowMajor, Flags> Positions::jump(const Closure& closing, const States& states, const RowMajor& start,
                                            const RowMajor& inputs) const {
   const int nq = closing.mechanism().tree().nq;
@@ -49,7 +50,7 @@ std::pair<RowMajor, Flags> Positions::jump(const Closure& closing, const States&
   return {std::move(q), std::move(certain)};
 }
 
-/// Return the closed starts; a start that all states share is closed once.
+/// Return the starts with closed loops; a start that all states share is closed only once.
 Positions::Found Positions::closed_start(const Request& request) const {
   Request from = request.start_only();
   const auto is_shared = [](const RowMajor& x) { return x.rows() == 1; };
@@ -106,8 +107,8 @@ std::pair<AssembledStates, std::string> Positions::solve(const Request& request)
   return {result, rest.reason};
 }
 
-/// Solve states whose starts nearly close the loops in one call of the kernels, as in a control loop; the other states are false, and their rows of q
-/// do not change.
+/// Solve states whose starts nearly close the loops in one call of the kernels, which is the fast path for control loops. The flags of other states
+/// are false, and their rows of q do not change.
 Flags Positions::quick_solutions(const Request& request, RowMajor& q) const {
   const Mechanism& mechanism = model_.mechanism;
   const int nq = mechanism.tree().nq;
@@ -128,7 +129,7 @@ Flags Positions::quick_solutions(const Request& request, RowMajor& q) const {
   return solved;
 }
 
-/// Solve states on the branches of their closed starts; a state without a branch is free.
+/// Solve states on the branches of their closed starts; states without a branch are marked as free.
 Positions::OnBranch Positions::from_closed_starts(const Request& request) const {
   const int count = request.states.count;
   const RowMajor nothing = RowMajor::Constant(count, model_.mechanism.tree().nq, std::numeric_limits<double>::quiet_NaN());

@@ -1,13 +1,13 @@
 // Configurations that close all loops: assembly, assembly modes, inverse kinematics and path continuation; and the velocities and accelerations
 // that loops allow. Functions and results are those of Python's Mechanism.
 //
-// One state is a batch of one: the algorithms take a row for each state, and the kernels evaluate all rows side by side. Only a search from
-// random starts goes on state by state.
+// A single state is a batch of one: the algorithms take a row for each state, and the kernels evaluate all rows in parallel. Only searches from
+// random starts run state by state.
 //
-// The rows of the loops are F(u, x) = 0, with prescribed coordinates x and the other coordinates u. If x determines the motion at the start, the
-// branch along the straight path from the start to the goal is one curve u(s), whose end the kernels compute (loops/branch.hpp): in one jump if
-// it is certain to stay on the branch, else by continuation. If x leaves motion, or the start is singular, there is no branch, and the
-// nearest configuration is searched for from many starts (search.hpp).
+// The loop equations are F(u, x) = 0, with prescribed coordinates x and the other coordinates u. If x determines the motion at the start, the branch
+// is the curve u(s) along the straight path of x from the start to the goal. The kernels compute the end of this curve (loops/branch.hpp), in one
+// jump if this is certain to stay on the branch, else by continuation. If x does not determine the motion, or the start is singular, there is no such
+// curve; then the nearest configuration is searched for from many starts (search.hpp).
 #pragma once
 
 #include <map>
@@ -18,11 +18,12 @@
 
 namespace sarrus {
 
-/// Behaviour if the branch of the start does not reach the goal: return the nearest solution on any branch, raise an error, or ignore the branch.
+/// Choice of the branch. `start`: that of the start; if it does not reach the goal, the nearest solution on another one. `only`: that of the start,
+/// or an error. `any`: the nearest solution on any branch.
 enum class BranchChoice { start, only, any };
 
-/// Options of assembly. `starts`: number of other starts that are tried if the first one fails; `tolerance`: largest residual of a
-/// closed loop [rad, mean sizes of the bodies]; `time` of prescribed motions [s].
+/// Options of assembly. `starts`: number of further initial guesses that are tried if the first one fails; `tolerance`: largest residual of a closed
+/// loop [rad, mean sizes of the bodies]; `time`: time of prescribed motions [s].
 struct AssemblyOptions {
   BranchChoice branch = BranchChoice::start;
   int starts = 60;
@@ -31,13 +32,14 @@ struct AssemblyOptions {
   std::optional<double> time;
 };
 
-/// Numbers of joints, by name: coordinates [rad, m, quaternions (x, y, z, w)], or velocities or accelerations.
+/// Values of joints, by name: coordinates [rad, m, quaternions (x, y, z, w)], velocities or accelerations.
 using JointNumbersByName = std::vector<std::pair<std::string, std::vector<double>>>;
-/// Numbers of frames, by name: targets, 12 numbers (rows of [R p]) or a point of 3 [m]; or velocities or accelerations, [angular; linear] or
-/// those of the origin only.
+/// Values of frames, by name: targets, which are 12 numbers (rows of [R p]) or 3 (a point [m]); or velocities or accelerations, [angular; linear] (6)
+/// or of the origin only (3).
 using FrameNumbersByName = std::vector<std::pair<std::string, std::vector<double>>>;
 
-/// Start of a search: a configuration (nq), or coordinates of joints, which are kept if the loops can close with them; none: the home.
+/// Initial guess of a search: a configuration (nq), or coordinates of some joints, which are kept if the loops can close with them. If both are
+/// empty, the home is used.
 struct AssemblyStart {
   std::optional<Vector> q;
   JointNumbersByName joints;
@@ -49,37 +51,39 @@ struct AssemblyStart {
   AssemblyStart(JointNumbersByName coordinates) : joints(std::move(coordinates)) {}
 };
 
-/// Closed configuration. `other_branch`: it is on another branch than the start, or on an undecided one, for this reason.
+/// Configuration with closed loops. `other_branch`: true if it is on another branch than the start, or if this cannot be decided; `reason` is the
+/// cause.
 struct Assembled {
   Vector q;
   bool other_branch = false;
   std::string reason;
 };
 
-/// Starts of a batch: configurations (n or 1 rows of nq), or coordinates of joints, n or 1 times their numbers.
+/// Initial guesses of a batch: configurations (n or 1 rows of nq), or coordinates of joints (n or 1 rows each, flattened).
 struct AssemblyStarts {
   std::optional<RowMajor> q;
   JointNumbersByName joints;
 };
 
-/// Options of a batch. `starts`: number of random starts of each state; default: none for a state, and the usual number for a start that all
-/// states share. `time`: (n or 1, 1).
+/// Options of a batch. `starts`: number of random starts of each state; by default zero, but AssemblyOptions::starts if all states share one initial
+/// guess that must be closed first. `time`: (n or 1, 1).
 struct BatchOptions {
   BranchChoice branch = BranchChoice::start;
   std::optional<int> starts;
   std::uint64_t seed = 0;
   double tolerance = tolerances::closed;
   Times time;
-  States states;  // their number, and the number of threads; for variants, the variant of each
+  States states;  // number of states, number of threads and, for variants, the variant of each state
 };
 
-/// Configurations (n, nq), NaN without a solution, and the status of each: status.hpp.
+/// Configurations (n, nq), which are NaN for states without a solution, and the status of each state (mechanism/status.hpp).
 struct AssembledStates {
   RowMajor q;
   std::vector<signed char> status;
 };
 
-/// The branch of the start ends before the goal: its configurations up to there, and its end.
+/// Error: the branch of the start ends before the goal. `path`: the configurations up to the last input that was reached; `last`: the end of the
+/// branch.
 struct PathTrackingError : AssemblyError {
   PathTrackingError(const std::string& message, RowMajor on_path, Vector end)
       : AssemblyError(message), path(std::move(on_path)), last(std::move(end)) {}
@@ -87,7 +91,7 @@ struct PathTrackingError : AssemblyError {
   Vector last;
 };
 
-/// Inputs along a path of n configurations: joints and frames with n times their numbers, and times (n) [s], which may be empty.
+/// Inputs along a path of n configurations: n values of each joint and frame, and times (n) [s], which may be empty.
 struct PathInputs {
   JointNumbersByName joints;
   FrameNumbersByName frames;
@@ -99,38 +103,41 @@ struct PathOptions {
   double max_step = 0.2, min_step = 1e-7, tolerance = tolerances::closed;
 };
 
-/// Positions of one mechanism. Closures are prepared at the first call with the same joints and frames and kept; any number of threads may call.
+/// Position functions of one mechanism. The closure for a set of fixed joints and frames is prepared at the first call and cached. Thread-safe.
 class Positions {
  public:
   explicit Positions(PositionModel model) : model_(std::move(model)) {}
 
-  /// Solve the loop-closure equations for a configuration near another one, on its branch, with coordinates of the `fixed` joints.
-  /// AssemblyError: the loops cannot close, or no start succeeded; PathTrackingError: the branch of the start ends before.
+  /// Solve the loop-closure equations for a configuration on the branch of `near`, with the given coordinates of the `fixed` joints. Raises
+  /// AssemblyError if no start yields closed loops, PathTrackingError if the branch ends before the given coordinates.
   Assembled assemble(const AssemblyStart& near = {}, const JointNumbersByName& fixed = {},
                      const AssemblyOptions& options = {}) const {
     return inverse_kinematics({}, near, fixed, options);
   }
-  /// The same, with frames at their targets.
+  /// Solve the loop-closure equations with frames at their targets; otherwise like assemble().
   Assembled inverse_kinematics(const FrameNumbersByName& frames, const AssemblyStart& near = {},
                                const JointNumbersByName& fixed = {}, const AssemblyOptions& options = {}) const;
-  /// The same for many states. Targets and coordinates have one row for each state, or one for all. A state without a solution has a status.
+  /// Compute inverse kinematics for many states. Targets and coordinates have one row for each state, or one for all. States without a solution have
+  /// a nonzero status.
   AssembledStates inverse_kinematics_many(const FrameNumbersByName& frames, const AssemblyStarts& near,
                                           const JointNumbersByName& fixed, const BatchOptions& options) const;
-  /// Search for all assembly modes with these joints fixed, the nearest to the home first. ModelError: the mechanism can still move.
+  /// Search for all assembly modes with these joints fixed; the mode nearest to the home is the first. Raises ModelError if the mechanism can still
+  /// move.
   std::vector<Vector> assembly_modes(const JointNumbersByName& fixed, const std::optional<double>& time = {}, int attempts = 200,
                                      std::uint64_t seed = 0, double tolerance = tolerances::closed) const;
-  /// Compute closed configurations (n, nq) along prescribed inputs, on one branch. PathTrackingError: the branch ends.
+  /// Compute configurations with closed loops (n, nq) along prescribed inputs, on one branch. Raises PathTrackingError if the branch ends.
   RowMajor follow(const PathInputs& inputs, const AssemblyStart& near = {}, const PathOptions& options = {}) const;
-  /// The same for many states, from starts (n or 1): configurations (n, waypoints * nq), NaN after the end of a branch.
+  /// Compute such paths for many starts (n or 1). Returns configurations (n, waypoints * nq), which are NaN after the end of a branch.
   AssembledStates follow_many(const PathInputs& inputs, const AssemblyStarts& near, const PathOptions& options,
                               const States& states) const;
-  /// Compute the velocity (nv) that the constraints allow with given velocities of joints and frames, in the frames' axes; other motion is minimal.
-  /// NoAnswer: the loops do not allow these velocities.
+  /// Compute the constraint-consistent velocity (nv) with given velocities of joints and of frames (in the frames' axes); all other velocities are as
+  /// small as possible. Raises NoAnswer if the loops do not allow the given velocities.
   Vector complete_velocity(const Vector& q, const JointNumbersByName& joints, const FrameNumbersByName& frames = {},
                            const std::optional<double>& time = {}) const {
     return completed(q, nullptr, joints, frames, time);
   }
-  /// The same for an acceleration at a velocity v. Accelerations of frames are the rates of their velocities' components.
+  /// Compute the constraint-consistent acceleration at a velocity v in the same way. Accelerations of frames are the rates of the components of their
+  /// velocities.
   Vector complete_acceleration(const Vector& q, const Vector& v, const JointNumbersByName& joints,
                                const FrameNumbersByName& frames = {}, const std::optional<double>& time = {}) const {
     return completed(q, &v, joints, frames, time);
@@ -142,25 +149,26 @@ class Positions {
     return closures_.of(frames, fixed);
   }
 
-  /// Return the solution on the branch of a closed configuration in one call of the kernels, as in a control loop; nothing if that takes more.
-  /// `input`: time, a configuration with the fixed coordinates, and targets. Without frames and fixed joints: the nearest solution.
+  /// Return the solution on the branch of a closed configuration, or no value if one call of the kernels does not yield it. This is the fast path for
+  /// control loops. `input`: time, a configuration with the fixed coordinates, and targets. Without frames and fixed joints, return the nearest
+  /// solution.
   std::optional<Vector> quick_solution(const Closure& closure, const double* near, const double* input) const;
 
  private:
-  /// Joints by index with their coordinates, frames with their targets; n or 1 rows each.
+  /// Fixed joints (indices) with their coordinates, and frames with their targets; n or 1 rows each.
   struct Goal {
     std::vector<int> joints;
     std::vector<RowMajor> coordinates;
     std::vector<FrameKey> frames;
     std::vector<RowMajor> targets;
   };
-  /// Start of a search: a configuration (n or 1 rows), or guessed coordinates of joints.
+  /// Initial guess of a search: a configuration (n or 1 rows), or coordinates of some joints.
   struct Near {
     std::optional<RowMajor> q;
     std::vector<int> joints;
     std::vector<RowMajor> coordinates;
   };
-  /// Checked request for `states`. `explains`: raise an error with the reason if the (only) state has no solution.
+  /// Request with checked arguments. `explains`: if its only state has no solution, raise an error with the reason.
   struct Request {
     States states;
     Goal goal;
@@ -173,25 +181,26 @@ class Positions {
     bool explains = false;
 
     Request of(const std::vector<int>& rows) const;
-    /// Return the request without goal.
+    /// Return a request that only closes the loops at the start: the same request without fixed joints and frames.
     Request start_only() const;
     ClosingInput input(const Closure& closure) const;
   };
   struct Continuation;
-  /// Configurations (n, nq), and true for those that are closed. `why`: message if the only state of a request that explains is not.
+  /// Configurations (n, nq), and flags that are true if their loops are closed. `why`: for a request that explains, the error message if they are
+  /// not.
   struct Found {
     RowMajor q;
     Flags closed;
     std::string why;
 
-    /// Replace the results of these states.
+    /// Replace the results of the states `rows` by those of `other`.
     void take(const std::vector<int>& rows, const Found& other) {
       set_rows(q, rows, other.q);
       for (std::size_t k = 0; k < rows.size(); ++k) closed(rows[k]) = other.closed(k);
       why = other.why;
     }
   };
-  /// Solutions on branches, with the status of each state, and true for states without a branch, which are not solved.
+  /// Solutions on branches, and the status of each state. `free` is true for states without a branch, which are not solved.
   struct OnBranch {
     RowMajor q;
     std::vector<signed char> status;
@@ -201,7 +210,7 @@ class Positions {
 
   Goal goal(const FrameNumbersByName& frames, const JointNumbersByName& joints, int count) const;
   Near start(const AssemblyStart& near) const;
-  /// Solve all states of a request; the reason of another branch if it explains.
+  /// Solve all states of a request. If the request explains, the second result is the reason why the solution is on another branch.
   std::pair<AssembledStates, std::string> solve(const Request& request) const;
   Found nearest(const Request& request) const;
   Found search_in(const Closures& closures, const Request& request) const;
@@ -210,11 +219,12 @@ class Positions {
   Found nearby(const Request& request, const RowMajor& q) const;
   std::vector<int> joints_in_tree(const std::vector<int>& joints) const;
   int prescribed_motions(const std::vector<int>& joints) const;
-  /// Return true if no more coordinates of these joints are prescribed than the loops leave free, so that all of them determine the motion.
+  /// Return true if the number of coordinates of these joints does not exceed the number of degrees of freedom, so that all of them can be
+  /// prescribed.
   Flags all_lead(const std::vector<int>& joints, const States& states, const RowMajor& start, const Times& time) const;
   std::pair<RowMajor, Flags> jump(const Closure& closing, const States& states, const RowMajor& start,
                                   const RowMajor& inputs) const;
-  /// Return the states for which the same of the fixed joints determine the motion, by these joints.
+  /// Group the states by the subset of the fixed joints that determines the motion. Returns the states of each subset of joints.
   std::map<std::vector<int>, std::vector<int>> by_leading_joints(const Request& request, const RowMajor& start) const;
   Continuation continued(const Request& request, const std::vector<int>& leading, const RowMajor& near,
                          const RowMajor& start) const;
@@ -241,14 +251,14 @@ class Positions {
   };
   Waypoints waypoints(const PathInputs& inputs) const;
 
-  /// The tree in which a search for these joints runs; null: the mechanism's own.
+  /// Return the tree in which a search for these joints runs; null: the mechanism's own tree.
   std::shared_ptr<const OtherTree> other_tree(const Goal& goal, Near& near) const;
 
   const PositionModel model_;
   Closures closures_{model_};
   mutable std::mutex mutex_;
   mutable std::optional<Found> closed_home_;
-  mutable std::map<std::vector<int>, std::shared_ptr<const OtherTree>> trees_;  // null: these joints cannot all be in a tree
+  mutable std::map<std::vector<int>, std::shared_ptr<const OtherTree>> trees_;  // null: no tree contains all of these joints
 };
 
 }  // namespace sarrus

@@ -10,13 +10,13 @@ namespace sarrus {
 namespace {
 
 constexpr int most_draws = 100;
-constexpr int regular_draws =
-    10;  // draws after which singular positions are accepted, because some mechanisms have hardly any other
+// number of draws after which singular positions are accepted, because some mechanisms have hardly any other positions
+constexpr int regular_draws = 10;
 
-/// Return true if a configuration is singular within rounding: steps end within 1e-8 of a double root.
+/// Return true if a configuration is singular within the accuracy of the steps, which end at a distance of up to 1e-8 from a double root.
 bool nearly_singular(const Closure& closure, const Vector& q) {
-  constexpr double small = 1e-6,
-                   zero = 1e-12;  // singular values of independent velocities; those that are zero everywhere, by rounding
+  // relative to the largest singular value: below `small` it indicates a singular position; below `zero` it is zero in every configuration
+  constexpr double small = 1e-6, zero = 1e-12;
   const Vector s = singular_values(closure.jacobian(q, {}));
   return s.size() && ((s.array() > zero * s(0)) && (s.array() < small * s(0))).any();
 }
@@ -36,7 +36,7 @@ RowMajor open_configurations(const PositionModel& model, int count, RandomNumber
         const char unit = coordinate_unit(joint, k);
         const double spread = unit == 'r' ? M_PI : unit == 'm' ? metre : 1.0;
         double low = limits.empty() ? -spread : limits.low[k], high = limits.empty() ? spread : limits.high[k];
-        // with a single limit, the other end of the range is at the default spread, or at twice this spread from the limit
+        // a missing limit is replaced by the default spread or, if the other limit exceeds this, by a value at twice the spread from that limit
         if (!std::isfinite(low)) low = high > -spread ? -spread : high - 2.0 * spread;
         if (!std::isfinite(high)) high = low < spread ? spread : low + 2.0 * spread;
         q(i, at.iq + k) = numbers.uniform(low, high);

@@ -11,8 +11,8 @@ namespace sarrus {
 /// `metre` [m], and rotations uniformly distributed.
 RowMajor open_configurations(const PositionModel& model, int count, RandomNumbers& numbers, double metre = 1.0);
 
-/// Close the loops from `drawn` configurations (n, nq), with all joints within their limits. Each is an initial guess; one from which the loops do
-/// not close, or close in a singular position, is replaced by a new one of `draw`(count). AssemblyError: a configuration has none after 100 draws.
+/// Close the loops from the initial guesses `drawn` (n, nq), with all joints within their limits. A guess from which the loops do not close, or close
+/// in a singular position, is replaced by a new one from `draw`(count). Raises AssemblyError if 100 draws yield no solution.
 RowMajor closed_configurations(const Positions& positions, RowMajor drawn, const std::function<RowMajor(int count)>& draw);
 
 }  // namespace sarrus

@@ -82,7 +82,8 @@ RowMajor start_near(const PositionModel& model, const States& states, const std:
   const Mechanism& mechanism = model.mechanism;
   RowMajor start = repeated(q ? *q : row(model.home ? *model.home : model.neutral()), states.count);
   if (q) start = evaluate(mechanism, model.kernels, Operation::normalize, states, {&start}, mechanism.tree().nq);
-  for (const ConstraintDescription& c : mechanism.description().constraints) {  // may be far from the home at this time
+  // set prescribed coordinates to their values at this time, which may be far from those of the home
+  for (const ConstraintDescription& c : mechanism.description().constraints) {
     const Coupler* coupler = std::get_if<Coupler>(&c.kind);
     if (!coupler || !coupler->law || coupler->coefficients != std::vector<std::vector<double>>{{1.0}}) continue;
     const Mechanism::PlacedJoint& joint = mechanism.joints()[joint_by_name(mechanism, c.coordinates[0].joint)];
@@ -163,7 +164,7 @@ std::shared_ptr<const OtherTree> Positions::other_tree(const Goal& goal, Near& n
     joints.erase(std::unique(joints.begin(), joints.end()), joints.end());
     return joints;
   };
-  if (!near.joints.empty()) {  // without joints that depend on others
+  if (!near.joints.empty()) {  // keep only guesses of joints that form no loop with prescribed joints or with each other
     std::vector<int> all;
     for (const ConstraintDescription& c : mechanism.description().constraints)
       for (const auto& coordinate : c.coordinates) all.push_back(joint_by_name(mechanism, coordinate.joint));
@@ -190,7 +191,7 @@ std::shared_ptr<const OtherTree> Positions::other_tree(const Goal& goal, Near& n
     if (!tried) {
       try {
         tree = std::make_shared<const OtherTree>(model_, joints);
-      } catch (const ModelError&) {  // some kinds of joints cannot be loop joints, and require a hint
+      } catch (const ModelError&) {  // some kinds of joints cannot be loop joints
       }
       lock.lock();
       constexpr std::size_t most = 100;

@@ -1,4 +1,4 @@
-// Requests of positions: checks of their arguments, and small functions that the files of class Positions share.
+// Checks of the arguments of class Positions, and small functions that its files share.
 #pragma once
 
 #include <string>
@@ -8,25 +8,25 @@
 
 namespace sarrus::position {
 
-/// Conversions.
+/// Conversions of arguments to the types of the algorithms.
 Vector vector(const std::vector<double>& x);
 const double* pointer(const std::optional<double>& time);
 RowMajor row(const Vector& x);
-/// Return a frame by its name; NameNotFoundError with the names if there is none.
+/// Return the frame of this name. Raises NameNotFoundError, with the names of all frames, if there is none.
 Frame placed(const Mechanism& mechanism, const std::string& name);
 /// Raise ModelError for a frame on the ground.
 void check_movable(const Mechanism& mechanism, const std::string& name);
-/// Coordinates (n or 1 rows) with unit quaternions; NoAnswer if they are not finite, or a quaternion is zero.
+/// Return the coordinates (n or 1 rows) with unit quaternions. Raises NoAnswer if they are not finite, or if a quaternion is zero.
 RowMajor checked_coordinates(const JointDescription& joint, const std::vector<double>& numbers, const char* quantity, int size,
                              int count);
-/// Set the coordinates of the joints among these that are in the tree.
+/// Set the coordinates in q of those of the joints that are tree joints.
 void set_coordinates(const Mechanism& mechanism, const std::vector<int>& joints, const std::vector<RowMajor>& coordinates,
                      RowMajor& q);
-/// Raise std::invalid_argument for a tolerance of loops that no search reaches.
+/// Raise std::invalid_argument if a tolerance of loops is too small to be reached.
 void check_tolerance(double tolerance);
-/// Raise std::invalid_argument for steps with which a path would not end.
+/// Raise std::invalid_argument if step lengths are so small that a path would never end.
 void check_steps(const PathOptions& options);
-/// Return numbers with six digits, as messages show them.
+/// Return the numbers with six digits, for messages.
 std::string numbers_of(const Vector& x);
 bool contains(const std::vector<int>& all, int x);
 

@@ -16,7 +16,7 @@ std::string three_digits(double x) {
   return text;
 }
 
-/// Rounded to six digits, so that rounding errors do not affect an order.
+/// Round to six decimals, so that rounding errors do not affect the order of configurations.
 double rounded(double x) { return std::nearbyint(x * 1e6) / 1e6; }
 
 }  // namespace
@@ -82,7 +82,8 @@ std::vector<Vector> Search::all(int starts, double tolerance) {
   return found;
 }
 
-/// Return the distance from the start, then that of each velocity, the last joint by name first.
+/// Return the keys by which configurations are ordered: the distance from the start, then its components, beginning with the joint that is last by
+/// name.
 std::vector<double> Search::distances(const Vector& q) const {
   const Vector x = closure_.difference(start_, q);
   std::vector<double> all = {rounded(x.norm())};
@@ -92,7 +93,7 @@ std::vector<double> Search::distances(const Vector& q) const {
 bool Search::is_nearer(const Vector& a, const Vector& b) const { return distances(a) < distances(b); }
 
 int Search::degrees_of_freedom(const Vector& q) const {
-  constexpr double small = 1e-6;  // relative singular values of independent velocities are larger
+  constexpr double small = 1e-6;  // singular values below this fraction of the largest one count as zero
   const Vector s = singular_values(closure_.jacobian(q, input_));
   const auto moving = std::count(closure_.moving.begin(), closure_.moving.end(), true);
   return static_cast<int>(moving) - (s.size() ? count_above(s, small * s(0)) : 0);
@@ -121,8 +122,8 @@ std::string Search::why_open(const Vector& q) const {
   const auto row_name = [&](int r) { return visit_constraint(c.kind, [&](const auto& kind) { return kind.row_name(r); }); };
   const std::string name = mechanism.constraint_name(static_cast<int>(worst));
   std::string text = "no configuration was found that closes all loops: '" + name + "' (" +
-                     closure_.kind_of(static_cast<int>(worst)) + ") stays open, by " + three_digits(open) +
-                     " of the mechanism's length in the best configuration (" + loops.row_name(c.row + static_cast<int>(row)) +
+                     closure_.kind_of(static_cast<int>(worst)) + ") stays open by " + three_digits(open) +
+                     " times the mechanism's length in the best configuration (" + loops.row_name(c.row + static_cast<int>(row)) +
                      ": " + three_digits(phi(c.row + row)) + ")";
   if (c.child >= 0) {
     double squares[2] = {0.0, 0.0};
@@ -140,8 +141,7 @@ std::string Search::why_open(const Vector& q) const {
   for (Eigen::Index i = 0; i < residuals.size(); ++i)
     if (i != worst && residuals(i) > 0.1 * open) further.push_back("'" + mechanism.constraint_name(static_cast<int>(i)) + "'");
   if (!further.empty())
-    text +=
-        "; " + joined(further) + " stay open, too: these constraints contradict one another, or none of them can be satisfied";
+    text += "; " + joined(further) + " stay open too: these constraints contradict one another, or none of them can be satisfied";
   if (!closure_.fixed.empty()) {
     const Closure released(closure_.model, closure_.frames, {});
     Search search(released, q, {input_.time, closure_.frame_targets(input_.targets)}, 0);
@@ -153,13 +153,14 @@ std::string Search::why_open(const Vector& q) const {
     return text +
            "; if the remaining error comes from rounded numbers of a file, sarrus.without_redundant_constraints(robot) "
            "returns the "
-           "mechanism without the contradictory rows; tolerance= accepts the best fit, which most functions treat as open loops";
-  return text + "; either lengths and placements do not allow it, or another initial guess is needed: near=, starts=";
+           "mechanism without the contradictory rows; tolerance= accepts the best fit, but most functions require closed loops";
+  return text +
+         "; either the lengths and placements do not allow closed loops, or another initial guess is needed (near=, starts=)";
 }
 
 std::string Search::why_out_of_reach(const Vector& best) const {
   const Mechanism& mechanism = closure_.mechanism();
-  Vector weights = Vector::Constant(mechanism.tree().loops.rows, 1e4);  // loops before targets
+  Vector weights = Vector::Constant(mechanism.tree().loops.rows, 1e4);  // closing the loops is more important than the targets
   for (std::size_t i = 0; i < closure_.frames.size(); ++i)
     weights.segment(closure_.target_rows(i).first, closure_.target_rows(i).second).setOnes();
   const Vector q = closure_.close(best, input_, far_steps, weights).q, residuals = open_by(q);

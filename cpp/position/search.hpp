@@ -1,7 +1,7 @@
 // Multistart search for a configuration that closes the loops, and the messages of its errors.
 //
-// The first start is that of the caller. The others are drawn around it in opposite pairs, at small, medium and large distances, until loops close within the
-// limits of the joints. The result is the nearest configuration so far. Fixed joints do not move.
+// The first start is that of the caller. Further starts are drawn around it in opposite pairs, at small, medium and large distances, until the loops
+// close with all joints within their limits. The result is the nearest of the configurations that were found. Fixed joints do not move.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace sarrus {
 
 class Search {
  public:
-  /// `start` (nq) has the coordinates of the fixed joints of the closure's tree.
+  /// `start` (nq) must contain the coordinates of the tree joints that the closure fixes.
   Search(const Closure& closure, Vector start, ClosingInput input, std::uint64_t seed);
 
   /// Return the closed configuration nearest to the start, within limits if possible, and its residual. If no start succeeds, the
   /// configuration with the smallest residual is returned.
   Closure::Closed nearest(int starts, double tolerance);
-  /// Return all closed configurations from so many starts, without limits, nearest first.
+  /// Return all closed configurations that are found from this number of starts, nearest first. Joint limits are ignored.
   std::vector<Vector> all(int starts, double tolerance);
 
   /// Return the message of a failed search: the open constraints of its best configuration, and the likely cause.
@@ -43,8 +43,8 @@ class Search {
   std::vector<int> by_name_;  // velocities, in the order of their joints' names: random numbers are distributed in this order
   Vector reach_;  // (nv) largest scaled motion to a start; 0 for fixed velocities
   RandomNumbers random_;
-  Vector
-      aside_;  // (nv) scaled motion to the last start; the next one is opposite, so that the seed does not select one of mirrored solutions
+  // (nv) scaled motion to the last start; the next start is opposite, so that the seed does not select one of two mirrored solutions
+  Vector aside_;
   int drawn_ = 0;  // number of starts
 };
 

@@ -50,7 +50,7 @@ RowMajor evaluate(const Mechanism& mechanism, const KernelTable& kernels, Operat
       rows.in_step[k] = input->rows() == 1 ? 0 : input->cols();
     ++k;
   }
-  const bool ends = operation == Operation::branch;  // NaN after the end of a branch
+  const bool ends = operation == Operation::branch;  // its result may contain NaN: the configurations after the end of a branch
   if (!states.is_batch) {
     const double status = kernels.single[op](mechanism.tree(), parameters, rows.in, nullptr, out.data());
     if (!ends && (status != 0.0 || !out.allFinite())) out.setConstant(std::numeric_limits<double>::quiet_NaN());

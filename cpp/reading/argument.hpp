@@ -1,5 +1,5 @@
-// Argument of a force element as a program passes it: nothing, a truth value, numbers, a text, a function of time, a list of these, or arguments by
-// name. Numbers of shape (runs,) are one number for each run.
+// Argument of a force element as the caller passes it: none, a truth value, numbers, a text, a function of time, a list of these, or named arguments.
+// Numbers of shape (runs,) contain one number for each run.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ class Scene;
 struct Element;
 struct TaskControl;
 
-/// An argument has a shape that does not fit.
+/// Error: an argument has a wrong shape.
 struct ShapeError : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
@@ -33,7 +33,7 @@ class Argument {
   using Elements = std::shared_ptr<const std::vector<Element>>;
   /// Function of the caller, whose values are inputs of a call.
   struct Function {};
-  /// Object of the caller that is none of these.
+  /// Object of the caller of any other type.
   struct Other {};
 
   Argument() = default;
@@ -45,7 +45,7 @@ class Argument {
   Argument(const std::vector<double>& x) : content_(Numbers{{x.size()}, x}) {}
   Argument(Numbers x) : content_(std::move(x)) {}
   Argument(Law x) : content_(std::move(x)) {}
-  /// A list of numbers, or of numbers of one shape, becomes numbers.
+  /// Create a list; a list of numbers, or of arrays of one shape, is converted to an array.
   Argument(List items);
   Argument(std::initializer_list<Argument> items) : Argument(List(items)) {}
   Argument(Named named) : content_(std::move(named)) {}
@@ -58,16 +58,16 @@ class Argument {
   bool is_none() const { return is<std::monostate>(); }
   template <class X> bool is() const { return std::holds_alternative<X>(content_); }
   template <class X> const X* get() const { return std::get_if<X>(&content_); }
-  /// Return the items of a list, or the numbers along the first axis; empty for anything else.
+  /// Return the items of a list, or the entries of an array along its first axis; empty for anything else.
   List items() const;
-  /// True for a list, also one of numbers; false for an array of numbers.
+  /// Return true for a list, including a list of numbers; false for an array of numbers.
   bool is_list() const { return is_list_; }
   bool is_sequence() const { return is<List>() || (is<Numbers>() && !get<Numbers>()->shape.empty()); }
 
   Argument listed() && { return is_list_ = true, std::move(*this); }
-  /// Return the argument with a function that returns its text in messages: what the caller wrote.
+  /// Return the argument with a function that returns its text for messages, as the caller wrote it.
   Argument written(std::function<std::string()> text) && { return written_ = std::move(text), std::move(*this); }
-  /// Return the text in messages.
+  /// Return the text of the argument for messages.
   std::string shown() const;
 
  private:
@@ -78,7 +78,7 @@ class Argument {
   std::function<std::string()> written_;
 };
 
-/// Force element by its kind (the name of a struct in elements/set.hpp), with its arguments by name. `name` refers to it in messages.
+/// Force element: its kind (the name of a struct in elements/set.hpp) and its named arguments. `name` is used in messages.
 struct Element {
   std::string kind;
   Argument::Named arguments;

@@ -1,4 +1,4 @@
-// Checks of arguments, and parts of a mechanism by name; for elements.cpp and tasks.cpp.
+// Checks of arguments, and access to elements of a mechanism by name, for elements.cpp and tasks.cpp.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ inline const Argument* find_argument(const Argument::Named& named, const std::st
   const auto at = std::find_if(named.begin(), named.end(), [&](const auto& each) { return each.first == key; });
   return at == named.end() ? nullptr : &at->second;
 }
-/// Return the text of a name, or the text in messages of anything else.
+/// Return a name, or the text for messages of any other argument.
 inline std::string text(const Argument& x) { return x.is<std::string>() ? *x.get<std::string>() : x.shown(); }
 
 // ---- numbers ---------------------------------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ inline const Numbers& number(const std::string& label, const Argument& value, Si
   const bool infinite = sign == Sign::not_negative_or_infinite, not_negative = infinite || sign == Sign::not_negative;
   const Numbers& x = array(label, value, !infinite);
   if (x.shape.size() > 1) throw ShapeError(label + " must be a number, or (runs,); got " + shape_text(x.shape));
-  // so that NaN is an error too
+  // the comparison is written such that NaN is an error too
   if (sign == Sign::positive && !all_of(x, [](double each) { return each > 0.0; })) refuse(label, "be positive", value);
   if (not_negative && !all_of(x, [](double each) { return each >= 0.0; })) refuse(label, "not be negative", value);
   return x;
@@ -78,9 +78,9 @@ inline Vec3<double> unit_direction(const Argument& value) {
   return model::unit_axis((x && x->shape.size() == 1 ? Value(x->numbers) : Value(Value::Object())).written(value.shown()));
 }
 
-// ---- parts by name -----------------------------------------------------------------------------------------------------
+// ---- elements by name --------------------------------------------------------------------------------------------------
 
-/// Joints and frames of a mechanism. Coordinates and velocities of loop joints continue after those of the tree.
+/// Joints and frames of a mechanism by name. Indices of coordinates and velocities of loop joints follow those of the tree.
 class NamedParts {
  public:
   const Mechanism& mechanism;
@@ -97,7 +97,7 @@ class NamedParts {
     }
   }
 
-  /// Joint of the description, with the indices of its first coordinate and velocity.
+  /// A joint of the description, with the indices of its first coordinate and velocity.
   struct PlacedJoint {
     int index;
     const JointDescription& joint;
@@ -141,7 +141,7 @@ class NamedParts {
                        index.shown() + " is out of range");
     return static_cast<int>(x->numbers[0]);
   }
-  /// Return a coordinate whose rate is a velocity; `label` needs it.
+  /// Return a coordinate of a joint. Raises ModelError, which begins with `label`, if its rate is not a velocity.
   JointCoordinate coordinate(const PlacedJoint& at, const Argument& index, const std::string& label) const {
     const model::JointType type = at.type();
     if (type.has_quaternion())

@@ -49,7 +49,7 @@ class ContactReader {
 
   void read_point(TaskContact& c) const {
     const bool plane = !at("offset").is_none();
-    // as in method="contact"
+    // the default is that of method="contact"
     const double within = at("within").is_none() ? 1e-3 * context_.tree.length : constant(label("within"), at("within"));
     c.radius = constant(label("radius"), at("radius"));
     if (plane) c.offset = constant(label("offset"), at("offset"));
@@ -94,7 +94,7 @@ void add_cone_names(const TaskContact& contact, const std::string& frame, std::v
   if (contact.rows == 4 || contact.rows == 6) names.insert(names.end(), 2, "torsion of '" + frame + "'");
 }
 
-/// Give contacts of one rigid body a common group, and their mean damping.
+/// Form groups of the contacts of each rigid body, and set their damping to the mean of the group.
 void group_contacts(const TaskContext& of, std::vector<TaskContact>& contacts, const std::vector<Element>& described) {
   if (contacts.size() < 2) return;
   std::vector<Frame> frames;

@@ -13,7 +13,7 @@ using ByKind = std::map<std::string, Argument::Named>;
 
 const Argument required = Argument::Other(), none;
 
-/// Arguments of contacts and stops whose arguments are not the fields of their structs, or have default values.
+/// Return the arguments of contacts and stops whose arguments are not the fields of their structs, or have default values.
 ByKind arguments_of_contacts() {
   return {{"CompliantContact",
            {{"frame", required},
@@ -51,7 +51,7 @@ ByKind arguments_of_contacts() {
             {"restitution_law", "newton"}}}};
 }
 
-/// The same for the other elements.
+/// Return such arguments of all other elements.
 ByKind arguments_of_controllers() {
   const Argument no_limits = {-infinity, infinity};
   const Argument::Named tracking = {{"targets", required}, {"proportional", 100.0}, {"derivative", 20.0}},

@@ -20,7 +20,7 @@ constexpr double most_of_kernels = 1e300;  // replaces infinity, because kernels
 
 // ---- numbers of runs -----------------------------------------------------------------------------------------------
 
-/// Return f(x, y) of numbers () or (runs,), or () if the numbers of runs differ; RunParameters then raises the error.
+/// Return f(x, y) for numbers () or (runs,). If the numbers of runs differ, return (), because RunParameters raises the error.
 template <class F> Numbers combined(const Numbers& x, const Numbers& y, F f) {
   const bool no_runs = x.numbers.empty() || y.numbers.empty();
   const std::size_t n = no_runs ? 0 : std::max(x.numbers.size(), y.numbers.size());
@@ -53,7 +53,7 @@ std::pair<Numbers, Numbers> bounds(const std::string& label, const Argument& val
   if (lower.shape.size() > 1 || upper.shape.size() > 1)
     throw ShapeError(label + " must be numbers, or (runs,) each; got " + shape_text(lower.shape) + " and " +
                      shape_text(upper.shape));
-  // so that NaN is an error too; the interval must contain a finite value
+  // the comparisons are written such that NaN is an error too; the interval must contain a finite value
   if (!all_of(lower, [](double x) { return x < infinity; }) || !all_of(upper, [](double x) { return x > -infinity; }) ||
       any_less(upper, lower))
     refuse(label, "be (lower, upper), with lower not greater than upper", value);
@@ -98,9 +98,9 @@ void Context::check_independent(const std::string& label, const std::vector<Join
   try {
     places.push_back(model.positions().assemble().q);
   } catch (const AssemblyError&) {
-    return;  // the simulation raises the error
+    return;  // loops do not close here; the simulation will raise the error
   }
-  // home may be a singular position
+  // test nearby configurations too, because the home may be a singular position
   const Matrix steps = RandomNumbers().normal(3, tree.nv);
   const ScaledLoops::Walk walk = ScaledLoops(functions, places[0].data(), {}, base.rows).walk(places[0].data(), steps);
   for (int k = 0; k < steps.rows(); ++k)
@@ -222,7 +222,7 @@ class Reader {
     x = list_.keep_inner(
         [&](ForceElementList& inner) { add_elements(context_.model, *elements, context_.run, inner, context_.parameters); });
   }
-  template <class X> void read(const std::string& key, X&, Sign) const {  // kinds with such fields prepare them
+  template <class X> void read(const std::string& key, X&, Sign) const {  // fields of other types must be set by prepare()
     throw ModelError(label(key) + " cannot be given by name");
   }
 
@@ -244,7 +244,7 @@ class Reader {
     context_.parameters.name(name_of(key), begin);
     return begin;
   }
-  /// Return a function of time, or that of each run from a sequence of these.
+  /// Return a function of time; if the argument is a sequence with one function for each run, the result selects that of the run.
   const Law* law(const std::string& what, const Argument& value) const {
     const Numbers* numbers = value.get<Numbers>();
     if (!value.is<Argument::List>() && !(numbers && numbers->shape.size() == 1)) return list_.keep(to_law(what, value));
@@ -279,7 +279,7 @@ class Reader {
 
   void prepare(PID& e) {
     if (context_.run.effort_limits.empty()) return;
-    // the joint's effort limit also limits z, so that it does not wind up
+    // the joint's effort limit also limits z, to avoid integral wind-up
     read("joint", e.joint, Sign::any);
     const double most = context_.run.effort_limits[static_cast<std::size_t>(e.joint.iv)];
     auto [lower, upper] = bounds(label("limits"), at("limits"));
@@ -344,8 +344,8 @@ class Reader {
   ForceElementList& list_;
   const Argument::Named usual_;
   std::string place_;
-  Argument::Named derived_;  // values of fields that are not arguments, or replace them
-  std::set<std::string> set_;  // fields that have their values already
+  Argument::Named derived_;  // computed values of fields; they have priority over arguments
+  std::set<std::string> set_;  // fields whose values are already set
 };
 
 /// Return the gains of n targets (n,) or (runs, n). An argument with one number applies to all targets.
@@ -413,8 +413,8 @@ void Reader::prepare_tracking(TrackingLaw& e) {
   set_.insert({"targets", "motors"});
 }
 
-/// `coefficients` are those of each pair that may touch (pairs, 4). An argument replaces them: a number for all pairs, or a list of [pair, number], which
-/// needs the names of both shapes of each of the `pairs`.
+/// Set the coefficients of each pair that may touch, `coefficients` (pairs, 4). An argument replaces them: a number for all pairs, or a list of
+/// [pair, number], where a pair is given by the names of both shapes, as in `pairs`.
 void Reader::prepare(CollisionContacts& e) {
   const Numbers& usual = array(label("coefficients"), at("coefficients"));
   const Argument::List names = at("pairs").items();
@@ -532,7 +532,7 @@ void Reader::prepare(ReactionWheel&) {
   if (!at("inertia").is_none()) return;
   const std::vector<BodyDescription>& bodies = context_.mechanism.description().bodies;
   const auto wheel = std::find_if(bodies.begin(), bodies.end(), [&](const auto& body) { return body.name == joint.child; });
-  // about the axis through p: a . I a + m |p x a|^2 - 2 (h x a) . (p x a), with the inertia I and h = m c of the body about its origin
+  // inertia about the axis a through p: a . I a + m |p x a|^2 - 2 (h x a) . (p x a), where I and h = m c are those of the body about its origin
   const Inertia<double>& body = wheel->inertia;
   const Vec3<double> axis = joint.at_child.R * joint.axis, arm = cross<double>(joint.at_child.p, axis);
   derive("inertia",
@@ -611,7 +611,7 @@ std::vector<double> Reader::steps(const std::string& quantity, const Argument& o
   return std::all_of(all.begin(), all.end(), [](double x) { return x == 0.0; }) ? std::vector<double>() : all;
 }
 
-/// Rules about several elements of one list.
+/// Checks of the combination of elements in one list.
 class Company {
  public:
   void add(const Element& element, const ActuatorModel& e) { add_at_joint(element, e.joint.iv); }

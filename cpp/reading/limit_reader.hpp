@@ -71,7 +71,7 @@ class LimitReader {
     if (x && !x->is_none()) return *x;
     return *find_argument(usual, key);
   }
-  /// Return the value for a joint; none: the default value.
+  /// Return the value for a joint, or the default value if the joint has none.
   Argument of_joint(const char* key, const std::string& joint) const {
     const Argument& value = at(key);
     const Argument::Named* by_joint = value.get<Argument::Named>();
@@ -97,7 +97,7 @@ class LimitReader {
     for (double& x : sides.first) x = -x;
     return sides;
   }
-  /// Return lower and upper limit: of a pair, or of a symmetric limit.
+  /// Return the lower and the upper limit, from a pair or from a single number for symmetric limits.
   static Sides both(const char* key, const std::string& joint, const Argument& value) {
     const std::string label = std::string(key) + " of '" + joint + "'";
     const bool position = std::string(key) == "position";
@@ -142,12 +142,12 @@ class LimitReader {
       const bool placed = std::isfinite(lower) || std::isfinite(upper);
       if (!placed && !std::isfinite(speed[i])) continue;
       MotionLimit limit{};
-      // of a velocity alone the coordinate is not used
+      // a limit of velocity does not use the coordinate
       limit.coordinate = placed ? context_.task_coordinate(joint, k, "a limit of position")
                                 : TaskCoordinate{joint.iq, joint.iv + k, false, !slides(joint.joint, k)};
       limit.lower = std::max(lower, -far_limit), limit.upper = std::min(upper, far_limit);
       limit.velocity = std::min(speed[i], far_limit), limit.braking = braking;
-      // revolutions are counted from the middle, or a quarter turn from a single limit
+      // whole turns are added such that the angle is nearest to the middle of the limits, or to a quarter turn from a single limit
       constexpr double quarter = 0.5 * M_PI;
       limit.middle = std::isfinite(lower) && std::isfinite(upper) ? 0.5 * (lower + upper)
                      : std::isfinite(lower)                       ? lower + quarter

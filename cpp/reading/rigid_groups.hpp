@@ -11,7 +11,7 @@
 
 namespace sarrus::reading {
 
-/// Return the home configuration and a nearby one, because home may be a singular position; nothing if the loops do not close.
+/// Return the home configuration and a nearby one, because the home may be a singular position. Empty if the loops do not close.
 std::vector<Vector> two_places(const ElementModel& model) {
   const PositionModel& positions = model.positions().model();
   const StateFunctions functions(positions.mechanism, positions.kernels);
@@ -113,7 +113,7 @@ class RigidGroups {
 
   const ElementModel& model_;
   std::vector<Frame> frames_;
-  std::vector<char> alike_;  // of each pair
+  std::vector<char> alike_;  // for each pair of frames: true if they have no relative motion
 };
 
 }  // namespace sarrus::reading

@@ -1,4 +1,4 @@
-// What the readers of tasks, contacts and limits share.
+// Data and functions that the readers of tasks, contacts and limits share.
 #pragma once
 
 #include <map>
@@ -35,7 +35,7 @@ struct TaskContext : NamedParts {
   TaskContext(const ElementModel& m, NamedTaskControl& result) : NamedParts(m.functions.mechanism()), model(m), to(result) {}
 
   bool turns(const PlacedJoint& at, int k) const {
-    // the displacement of a helical joint determines its revolutions
+    // true unless the pose determines the number of revolutions, as the displacement of a helical joint does
     const bool returns = visit_every(at.joint.kind, 0, [](auto joint) -> bool { return joint.whole_turns_return; });
     bool pitch_is_zero = false;
     visit_every(at.joint.kind, 0, [&](auto joint) {

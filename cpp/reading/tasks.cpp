@@ -58,7 +58,7 @@ class TaskReader {
       if (kind != each.name) return;
       exists = true;
       prepare(each);
-      // components and coordinates determine the number of rows, on which the other fields depend
+      // read components and coordinates first, because they determine the number of rows, on which other fields depend
       each.fields([&](const char* key, auto& member) {
         if (!set_.count(key)) place(key, member);
       });
@@ -100,7 +100,7 @@ class TaskReader {
     return *x;
   }
 
-  // ---- fields that place a task
+  // ---- fields that contain joints, frames and components
 
   void place(const char* key, TaskFrame& x) { x = context_.task_frame(at(key)); }
   void place(const char*, Components& x) { x = Components(components()); }
@@ -163,7 +163,7 @@ class TaskReader {
     if (!name || (*name != "world" && *name != "target")) refuse(label(key), "be 'world' or 'target'", axes);
     x = *name == "target";
   }
-  template <class X> void number(const char*, X&) {}  // it is placed
+  template <class X> void number(const char*, X&) {}  // other fields are read elsewhere
 
   RowNumbers row_numbers(const std::string& key, const Argument& value, bool any_sign) const {
     const auto rows = static_cast<std::size_t>(rows_);
@@ -463,7 +463,7 @@ class TaskReader {
   bool is_hard_ = false;
   int priority_ = 0, rows_ = 0;
   Argument::Named derived_;
-  std::set<std::string> set_;  // fields that have their values already
+  std::set<std::string> set_;  // fields whose values are already set
 };
 
 }  // namespace

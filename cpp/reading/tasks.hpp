@@ -1,5 +1,5 @@
-// Task controllers by named arguments, in C++ and Python: tasks, contacts and limits, with joints and frames by their names, functions of time, and
-// numbers, which may differ between runs.
+// Creation of task controllers from named arguments, for C++ and Python: tasks, contacts and limits. Arguments are names of joints and frames,
+// functions of time, and numbers, which may differ between runs.
 #pragma once
 
 #include <optional>
@@ -11,31 +11,31 @@
 
 namespace sarrus {
 
-/// Arguments of a controller. Tasks and contacts are given by kind, as elements are.
+/// Arguments of a controller. Tasks and contacts have a kind and named arguments, like force elements.
 struct TaskArguments {
   std::vector<Element> tasks, contacts;
-  std::optional<Argument::Named> limits = Argument::Named();  // none: no limits, and no friction cones
+  std::optional<Argument::Named> limits = Argument::Named();  // without a value, neither limits nor friction cones are enforced
   std::vector<std::string> actuated;  // joints with motors
   Argument effort_weights = 1.0;
-  std::optional<double> force_arm;  // none: 1/30 of the mean body size
+  std::optional<double> force_arm;  // [m]; without a value, 1/30 of the mean body size
 };
 
-/// Controller that was made from named arguments, and the names of its parts.
+/// A controller that is created from named arguments, with the names of its tasks and limits.
 class NamedTaskControl {
  public:
-  /// ModelError, NameNotFoundError, ShapeError: an argument is wrong, or does not fit the mechanism.
+  /// Raises ModelError, NameNotFoundError or ShapeError if an argument is wrong, or does not fit the mechanism.
   NamedTaskControl(const ElementModel& model, const TaskArguments& arguments);
 
-  /// Target of a frame that is a function of the caller: the task, and the index of its 24 values in the array of a call.
+  /// A frame target that is a function of the caller: the task, and the index of the first of its 24 values in the array of a call.
   struct Function {
     int task, first;
   };
 
   TaskControl law;
   RunParameters parameters;
-  std::vector<std::string> names;  // of the tasks, in the order of the arguments
+  std::vector<std::string> names;  // names of the tasks, in the order of the arguments
   std::vector<int> levels, sizes;  // level (0: hard) and number of rows of each task
-  std::vector<std::string> limits;  // names
+  std::vector<std::string> limits;  // names of the limits
   std::vector<Function> functions;
   std::vector<std::string> warnings;
 

@@ -29,8 +29,8 @@ Ids as_recorded(const Graph& g, const std::vector<char>& live) {
   return order;
 }
 
-/// Return a depth-first order that begins at the results. Of the operands of an expression, the operand that needs more live values is computed
-/// first, as for expression trees (Sethi and Ullman 1970).
+/// Return a depth-first order that begins at the results. The operand of an expression that needs more live values is computed first, as for
+/// expression trees (Sethi and Ullman 1970).
 Ids depth_first(const Graph& g, const std::vector<char>& live, const Ids& results) {
   std::vector<int> need(live.size(), 0);
   std::vector<Ids> operands(live.size());
@@ -48,7 +48,7 @@ Ids depth_first(const Graph& g, const std::vector<char>& live, const Ids& result
   }
   Ids order;
   std::vector<char> ordered_flags(live.size(), 0);
-  // stack of (expression, its next operand); no recursion, because chains of expressions may be long
+  // stack of (expression, its next operand); recursion is not used, because chains of expressions may be long
   std::vector<std::pair<int, std::size_t>> open;
   for (const int result : results) {
     if (!stands_by_itself(g, result)) open.push_back({result, 0});
@@ -140,7 +140,7 @@ template <class Words> std::string written(const Expression& e, const Words& x, 
     case Op::constant:
     case Op::input:
     case Op::sine:
-    case Op::cosine: break;  // written with their angle
+    case Op::cosine: break;  // these are written by the caller
   }
   return {};
 }
@@ -184,7 +184,7 @@ C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs,
   }
   int count = 0;
   for (const int i : order) {
-    if (term.count(i)) continue;  // with its sine
+    if (term.count(i)) continue;  // a sine or cosine that was written together with the other one
     const Expression& e = g[i];
     const int a = e.operand[0];
     const std::string t = "t" + std::to_string(count++);
@@ -210,7 +210,7 @@ C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs,
 }
 
 std::string c99_turn(bool single) {
-  // this function reduces an angle exactly, so the compiler must not reorder its operations
+  // the compiler must not reorder the operations of this function, because they reduce an angle exactly
   const std::string kept =
       "#include <float.h>\n#if defined(__FAST_MATH__) || defined(_M_FP_FAST) || FLT_EVAL_METHOD " +
       std::string(single ? "!= 0" : "> 1") +

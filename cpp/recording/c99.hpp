@@ -14,15 +14,15 @@ using NamedIds = std::vector<std::pair<std::string, Ids>>;
 
 struct C99Function {
   std::string declaration, definition;
-  std::vector<std::pair<std::string, int>> operations;  // names and numbers of operations
+  std::vector<std::pair<std::string, int>> operations;  // name of each operation, and how often it occurs
   int statements, alive;  // alive: largest number of simultaneously live values
-  bool turns;  // true if it calls sarrus_turn, which computes sine and cosine together
+  bool turns;  // true if the function calls sarrus_turn, which computes sine and cosine together
 };
 
 /// Generate a function. `status`: index of the expression that the function returns as an int, or -1. Results may overwrite arguments.
 C99Function c99(const Graph& graph, const std::string& name, const NamedIds& inputs, const NamedIds& outputs, int status);
 
-/// Return the first lines of a file with such functions, without comments: the function sarrus_turn.
+/// Return the function sarrus_turn, without comments; it is written at the beginning of a file with such functions.
 std::string c99_turn(bool single);
 
 }  // namespace sarrus

@@ -1,5 +1,5 @@
 // Derivatives of recorded expressions: one backward sweep over the graph for each result (reverse mode; Griewank and Walther, Evaluating Derivatives,
-// 2008, section 3.2). Like all expressions, those that several sweeps share are recorded once.
+// 2008, section 3.2). Expressions that are common to several sweeps are recorded only once, like all equal expressions.
 #pragma once
 
 #include "graph.hpp"
@@ -14,12 +14,12 @@ inline std::vector<Ids> derivatives(Graph& g, const Ids& results, const Ids& inp
   for (const int i : inputs) is_input[static_cast<std::size_t>(i)] = 1;
   const int zero = g.constant(0.0);
   for (const int result : results) {
-    // derivative of the result by each expression; valid for the expressions that the sweep has passed
+    // derivative of the result with respect to each expression; complete for the expressions that the sweep has passed
     Ids by(static_cast<std::size_t>(result) + 1, zero);
     by[static_cast<std::size_t>(result)] = g.constant(1.0);
     for (int i = result; i >= 0; --i) {
       const int w = by[static_cast<std::size_t>(i)];
-      const Expression e = g[i];  // no reference: the list grows
+      const Expression e = g[i];  // a copy, because the list grows
       if (w == zero || is_input[static_cast<std::size_t>(i)] || e.op == Op::constant || e.op == Op::input) continue;
       const int a = e.operand[0], b = e.operand[1];
       const auto pass = [&](int to, int share) {
@@ -42,7 +42,7 @@ inline std::vector<Ids> derivatives(Graph& g, const Ids& results, const Ids& inp
         }
         case Op::magnitude: pass(a, g.choice(g.less(a, zero), g.negative(w), w)); break;
         case Op::choice: pass(b, g.choice(a, w, zero)), pass(e.operand[2], g.choice(a, zero, w)); break;
-        default: break;  // conditions and whole numbers do not change
+        default: break;  // conditions and rounded numbers have derivative zero
       }
     }
     Ids row;

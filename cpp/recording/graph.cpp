@@ -77,7 +77,7 @@ int Graph::input(const double* sample_values) {
   return i;
 }
 
-// ---- arithmetic: signs are moved outwards, where sums absorb them; constants are moved behind variables ---------------------------------
+// ---- arithmetic: signs are moved outwards, because sums can absorb them; constants become the second operands ---------------------------
 
 int Graph::negative(int a) {
   if (is_constant(a)) return constant(-number(a));
@@ -145,7 +145,7 @@ int Graph::product(int a, int b) {
   return make({Op::product, {std::min(a, b), std::max(a, b), -1}});
 }
 
-/// Return a times 1 / b, so that one division serves all quotients by b.
+/// Return a times 1 / b, so that all quotients by b need only one division.
 int Graph::quotient(int a, int b) {
   if (is_constant(b)) return product(a, constant(1.0 / number(b)));
   if (is(a, 0.0)) return a;
@@ -239,7 +239,7 @@ int Graph::finite(const Ids& results) {
       if (k >= 0) live[static_cast<std::size_t>(k)] = 1;
   }
   if (!may_fail) return constant(1.0);
-  // sum of absolute values, because values of both signs could cancel in the samples
+  // sum absolute values, because values of both signs could cancel
   int total = constant(0.0);
   Ids each = results;
   std::sort(each.begin(), each.end());

@@ -1,8 +1,8 @@
 // Graph of the expressions of a computation. Equal expressions are stored once (common subexpressions), constants are folded, and signs and zeros are
-// removed early. Operands precede the expressions that use them, so that a walk through the list is a walk up the graph.
+// simplified at creation. The expressions are a list in which operands precede the expressions that use them.
 //
-// Each expression stores its values at a few sample states. These values determine branches and loops that depend on data: a path that no sample
-// takes is not recorded. The condition for this is stored as an assumption, which generated code can check.
+// Each expression stores its values at a few sample states. These values determine branches and loops that depend on data: only paths that some
+// sample takes are recorded. The condition of a path that is not recorded is stored as an assumption, which generated code can check.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ enum class Op : unsigned char {
   root,
   sine,
   cosine,
-  arctangent,  // of y, x
+  arctangent,  // atan2(y, x)
   nearest,
   magnitude,
   less,
@@ -78,14 +78,14 @@ class Graph {
   int both(int a, int b);
   int opposite(int a);
   int choice(int condition, int a, int b);
-  /// Return true if a condition is true in any sample. If it is false in all samples, its opposite becomes an assumption. No assumption is added in
-  /// single precision, because such conditions then only compare corrections with the rounding of doubles.
+  /// Return true if a condition is true in any sample. If it is false in all samples, its opposite becomes an assumption, except in single precision:
+  /// there such conditions only compare corrections with the rounding of doubles.
   bool any(int condition);
   bool holds_somewhere(int condition) const;
   void assume(int condition) { assumed_.push_back(condition); }
   /// Return an expression that is 1 if all assumptions are true, for use in a choice (select).
   int all_assumed();
-  /// Return a condition for finite results: all results are finite. It is 1 if no division or root occurs in them.
+  /// Return the condition that all results are finite. It is the constant 1 if no division or root occurs in them.
   int finite(const Ids& results);
 
  private:

@@ -27,8 +27,8 @@ struct RecordedOperation {
 };
 const std::vector<RecordedOperation>& recorded_operations();
 
-/// Mechanism in which parameters that equal zero or one up to rounding (such as cosines of quarter revolutions) are set to exactly zero or one, so
-/// that products with zero vanish. The changes are below the rounding of the mechanism's length.
+/// Copy of a mechanism in which parameters that equal zero or one up to rounding (such as cosines of quarter revolutions) are exactly zero or one.
+/// Then products with zero vanish. The changes are below the rounding of the mechanism's length.
 class RoundedTree {
  public:
   /// Round the parameters of a tree. `in_world`: express the rows of ball joints along the world's axes, which does not change motions.
@@ -53,7 +53,7 @@ RecordedResult record(const Tree& tree, const RecordedOperation& operation, cons
                       const std::vector<std::optional<Ids>>& in);
 
 /// A recorded task controller without limits and contacts: efforts of its motors, accelerations, and errors and residuals of the rows of all tasks. A
-/// time function without pieces is read from the parameters: three values from index `which` on, namely value, rate and acceleration.
+/// time function without pieces is an input: its value, rate and acceleration are three parameters, beginning at its `parameter_index`.
 struct RecordedTasks {
   Ids efforts, acceleration, error, missed, z_dot;
   int status;

@@ -49,7 +49,7 @@ inline void sincos(Record x, Record& s, Record& c) {
   s = Record::of(Record::graph().sine(x.id)), c = Record::of(Record::graph().cosine(x.id));
 }
 
-/// Return the tolerance; single precision has a different tolerance of rounding errors.
+/// Return the tolerance of rounding errors, which is different in single precision.
 template <> inline Record tolerance<Record>(double x, double in_single) { return Record(Record::graph().single ? in_single : x); }
 
 /// Assume that the next correction is below 1e-5 of the solution, because each correction is smaller than the previous one by about the same factor.

@@ -13,12 +13,12 @@ namespace sarrus {
 inline bool finite_bits(double x) {
   std::uint64_t bits;
   std::memcpy(&bits, &x, sizeof bits);
-  asm("" : "+r"(bits));  // hides the origin of the bits from the optimiser
+  asm("" : "+r"(bits));  // prevents the optimiser from using the assumption that x is finite
   return (bits >> 52 & 0x7ff) != 0x7ff;
 }
 
-/// Number of pivots that are eliminated before the remaining matrix is updated by all of them at once, for matrices that do not fit into a cache. The
-/// results do not depend on this number.
+/// Number of pivots that are eliminated before the remaining matrix is updated by all of them at once. This is faster for matrices that do not fit
+/// into a cache. The results do not depend on this number.
 constexpr int panel_width = 8;
 
 /// Subtract scale(row, k) times the rows of a panel from the rows below it, in the columns from `from` on.
@@ -30,7 +30,7 @@ template <class Scale> void subtract_panel(int n, double* A, int first, int row,
   if (any) subtract_scaled(A + row * n + from, rows, scales, n - from);
 }
 
-/// The default of `stops`: never.
+/// Default of `stops`, which never stops.
 struct NeverStops {
   bool operator()(double) const { return false; }
 };
@@ -59,7 +59,7 @@ template <class Swap, class Stops = NeverStops> bool eliminate(int n, double* A,
   }
   return true;
 }
-/// b, whose rows were swapped, becomes x.
+/// Replace b, whose rows must already be swapped, by the solution x.
 inline void solve_eliminated(int n, const double* LU, double* b) {
   for (int k = 0; k < n; ++k) b[k] -= scalar_product(LU + k * n, b, k);
   for (int k = n - 1; k >= 0; --k) b[k] = (b[k] - scalar_product(LU + k * n + k + 1, b + k + 1, n - k - 1)) / LU[k * n + k];
@@ -71,7 +71,7 @@ inline bool solve_dense(int n, double* A, double* b) {
   return true;
 }
 
-/// Solve A x = b if unknowns and equations have the units unit(k): pivots are compared in these units.
+/// Solve A x = b, where unknowns and equations have the units unit(k). Pivots are compared in these units.
 template <class Unit> bool solve_dense(int n, double* A, double* b, const Unit& unit) {
   for (int r = 0; r < n; ++r) {
     for (int c = 0; c < n; ++c) A[r * n + c] *= unit(c) / unit(r);
@@ -99,11 +99,11 @@ template <class Stops = NeverStops> bool cholesky(int n, double* A, Stops&& stop
   }
   return true;
 }
-/// x becomes U^-T x.
+/// Replace x by U^-T x.
 inline void cholesky_forward(int n, const double* U, double* x) {
   for (int k = 0; k < n; ++k) x[k] *= U[k * n + k], subtract_scaled(x + k + 1, U + k * n + k + 1, x[k], n - k - 1);
 }
-/// x becomes A^-1 x.
+/// Replace x by A^-1 x.
 inline void cholesky_solve(int n, const double* U, double* x) {
   cholesky_forward(n, U, x);
   for (int k = n - 1; k >= 0; --k) x[k] = (x[k] - scalar_product(U + k * n + k + 1, x + k + 1, n - k - 1)) * U[k * n + k];

@@ -1,6 +1,6 @@
-// Dual<T, R>: a number and its derivatives. An algorithm for a scalar T, evaluated at q + epsilon q-dot
-// (epsilon^2 = 0), returns its result and the exact rate along the motion. select() and comparisons use
-// the number only. R is T, or a packet that contains the rates of one number along several directions.
+// Dual<T, R>: a number and its derivatives. An algorithm for a scalar T, evaluated at q + epsilon q-dot (epsilon^2 = 0), returns its result and the
+// exact rate along the motion. select() and comparisons use only the number. R is T, or a packet that contains the rates of one number along several
+// directions.
 #pragma once
 
 #include "trig.hpp"
@@ -34,7 +34,7 @@ template <class T, class R = T> struct Dual {
   friend SARRUS_INLINE auto operator>(const Dual& a, const Dual& b) { return a.value > b.value; }
 };
 
-/// True if numbers carry rates.
+/// True if numbers of type T contain rates.
 template <class T> constexpr bool carries_rates = false;
 template <class T, class R> constexpr bool carries_rates<Dual<T, R>> = true;
 

@@ -1,4 +1,4 @@
-// Number of states in lanes, for the instruction set level for which a file is compiled.
+// Number of lanes of packets of states, for the instruction set level for which a file is compiled.
 #pragma once
 
 #include <type_traits>
@@ -24,7 +24,7 @@ constexpr int loop_lanes = 8;
 constexpr int loop_lanes = tree_lanes;
 #endif
 
-/// Directions of one state.
+/// Packet of several directions of one state.
 #ifdef SARRUS_ONE_STATE
 using SideBySide = double;
 #else
@@ -34,7 +34,7 @@ using SideBySide = Packet<loop_lanes>;
 /// Type that contains either several directions of one state, or one direction of each of several states.
 template <class T> using Along = std::conditional_t<std::is_same_v<T, double>, SideBySide, T>;
 
-/// States of variants.
+/// Packet of states of different variants.
 using OwnLanes = Packet<loop_lanes, true>;
 
 }  // namespace sarrus

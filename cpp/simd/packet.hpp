@@ -1,6 +1,6 @@
-// Packet<W>: W doubles behind the interface of one, so that an algorithm written for a scalar T serves T = double (one state) and T = Packet<W> (W
-// states, one per lane). A comparison returns a Mask, which does not convert to bool: an `if` on a lane's value does not compile and must be replaced
-// by select(). Needs the vector extensions of GCC and Clang.
+// Packet<W>: W doubles with the interface of a double, so that an algorithm that is written for a scalar T can be used with T = double (one state)
+// and T = Packet<W> (W states, one per lane). A comparison returns a Mask, which does not convert to bool: an `if` on values of lanes does not
+// compile, and must be replaced by select(). Requires the vector extensions of GCC and Clang.
 #pragma once
 
 #include <cmath>
@@ -9,8 +9,8 @@
 #if defined(__GNUC__)
 #if defined(__OPTIMIZE__) && !defined(SARRUS_ONE_STATE)
 #define SARRUS_INLINE inline __attribute__((always_inline))
-#define SARRUS_INLINED __attribute__((always_inline))  // of a lambda
-#else  // in these builds functions are not inlined: debuggers can step into them, and recorded functions compile faster
+#define SARRUS_INLINED __attribute__((always_inline))  // for lambdas
+#else  // without inlining, debuggers can step into functions, and recorded functions compile faster
 #define SARRUS_INLINE inline
 #define SARRUS_INLINED
 #endif
@@ -21,7 +21,7 @@
 
 namespace sarrus {
 
-// GCC ignores a vector_size that depends on a template parameter, hence one specialisation per width
+// one specialisation per width, because GCC ignores a vector_size that depends on a template parameter
 template <int W> struct Register;
 template <> struct Register<2> {
   typedef double real __attribute__((vector_size(16)));
@@ -37,7 +37,7 @@ template <> struct Register<8> {
 };
 
 template <int W> struct Mask {
-  typename Register<W>::bits lanes;  // all ones where true
+  typename Register<W>::bits lanes;  // all bits are one in lanes in which the condition is true
 };
 
 /// `Own`: true if each lane is another mechanism with its own parameters (spatial/numbers.hpp); false if all lanes are states of one mechanism.
@@ -127,7 +127,7 @@ typedef double WideDoubles __attribute__((vector_size(32), aligned(8), may_alias
 typedef double WideDoubles __attribute__((vector_size(16), aligned(8), may_alias));
 #endif
 
-/// Subtract scale[0] * from[0] + ... (arrays of `count` entries); for doubles the loop is vectorised.
+/// Subtract scale[0] * from[0] + scale[1] * from[1] + ... from `to` (arrays of `count` entries); for doubles the loop is vectorised.
 template <class T, int N>
 SARRUS_INLINE void subtract_scaled(T* to, const T* const (&from)[N], const T (&scale)[N], int count) {
   for (int i = 0; i < count; ++i)
@@ -146,7 +146,7 @@ SARRUS_INLINE void subtract_scaled(double* to, const double* const (&from)[N], c
   for (; i < count; ++i)
     for (int k = 0; k < N; ++k) to[i] -= scale[k] * from[k][i];
 }
-/// The same of one row.
+/// Subtract scale * from from `to`.
 template <class T> SARRUS_INLINE void subtract_scaled(T* to, const T* from, T scale, int count) {
   for (int i = 0; i < count; ++i) to[i] -= scale * from[i];
 }
@@ -158,7 +158,7 @@ SARRUS_INLINE void subtract_scaled(double* to, const double* from, double scale,
   for (; i < count; ++i) to[i] -= scale * from[i];
 }
 
-/// Scalar product; doubles are vectorised.
+/// Return the scalar product; for doubles the loop is vectorised.
 template <class T> SARRUS_INLINE T scalar_product(const T* a, const T* b, int count) {
   T even = T(0.0), odd = T(0.0);
   int i = 0;
@@ -189,7 +189,7 @@ template <class T> SARRUS_INLINE T inverse_or_zero(const T& x) {
 
 template <class T> SARRUS_INLINE T abs(T x) { return select(x < T(0.0), -x, x); }
 
-/// Return a difference of terms of magnitude `size`, or zero if it is at rounding level.
+/// Return x, a difference of terms of magnitude `scale`, or zero if it is at rounding level.
 template <class T> SARRUS_INLINE T unless_rounding(T x, T scale) { return select(x > scale * T(3e-15), x, T(0.0)); }
 
 /// Return the sign of x, -1, 0 or 1, such as the direction of a velocity for Coulomb friction.

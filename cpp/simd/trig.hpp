@@ -9,7 +9,7 @@ namespace sarrus {
 
 namespace trig {
 constexpr double two_over_pi = 6.36619772367581382433e-01;
-// 1.5 * 2^52: adding it to x rounds x to an integer, which the low bits of the sum contain
+// 1.5 * 2^52: adding this number to x rounds x to an integer, which is then in the low bits of the sum
 constexpr double magic = 6755399441055744.0;
 // pi/2 in three parts: 33 bits, 33 bits, and the remaining bits; n * part is exact for n < 2^20
 constexpr double pio2_1 = 1.57079632673412561417e+00;
@@ -40,7 +40,7 @@ template <int W, bool Own> inline void sincos(Packet<W, Own> x, Packet<W, Own>& 
   const P half_z = P(0.5) * z, one_less = P(1.0) - half_z;
   const P cos_r = one_less + (((P(1.0) - one_less) - half_z) + tail);
 
-  // quadrant n mod 4: if odd, sine and cosine are exchanged; the second bit changes signs
+  // quadrant n mod 4: if it is odd, sine and cosine are exchanged; its second bit determines the signs
   const Bits quadrant = (Bits)shifted.lanes, odd = (quadrant & 1) != 0;
   const Real a = odd ? cos_r.lanes : sin_r.lanes, b = odd ? sin_r.lanes : cos_r.lanes;
   s.lanes = (Real)((Bits)a ^ ((quadrant & 2) << 62));
@@ -52,7 +52,7 @@ template <int W, bool Own> inline void sincos(Packet<W, Own> x, Packet<W, Own>& 
   }
 }
 
-/// Sines and cosines of n angles: one by one for packets, two at a time for plain doubles.
+/// Compute sines and cosines of n angles: one by one for packets, two at a time for doubles.
 template <class T> inline void sincos(int n, const T* x, T* s, T* c) {
   for (int i = 0; i < n; ++i) sincos(x[i], s[i], c[i]);
 }

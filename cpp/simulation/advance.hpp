@@ -13,7 +13,7 @@
 
 namespace sarrus {
 
-/// Return true if some row constrains only velocities. A projection of positions cannot close such a row.
+/// Return true if some constraint row is nonholonomic: it restricts velocities only, so a projection of positions cannot satisfy it.
 inline bool nonholonomic(const Tree& tree) {
   for (int i = 0; i < tree.loops.constraints; ++i)
     if (!holonomic(tree.loops.constraint[i])) return true;
@@ -21,8 +21,8 @@ inline bool nonholonomic(const Tree& tree) {
 }
 
 /// Take a step, close the loops at its end, and set v to displacement / h (SHAKE: Ryckaert, Ciccotti and Berendsen 1977). This v satisfies the loops
-/// to the order of h. An exact projection of v would add or remove energy in every step. The exception: if redundant rows are consistent only on
-/// closed loops (redundancy.hpp), v must be projected.
+/// to the order of h. v is not projected exactly, because that would add or remove energy in every step. An exception are mechanisms whose redundant
+/// rows are consistent only on closed loops (redundancy.hpp): there v must be projected.
 template <class T> void semi_implicit_step_on_loops(System<T>& s, const T& time, const T& h, const SimulationState<T>& x) {
   const Tree& tree = s.tree;
   T *before = s.arena.template take<T>(tree.nq), *u = s.arena.template take<T>(tree.nv);
@@ -36,7 +36,7 @@ template <class T> void semi_implicit_step_on_loops(System<T>& s, const T& time,
   copy_where(by_displacement, u, x.v, tree.nv);
 }
 
-/// Return true if dry friction keeps a joint at rest. A linearly implicit step would move that joint.
+/// Return true if dry friction keeps a joint at rest. Then the linearly implicit step is not used, because it would move that joint.
 template <class T> bool holds_a_joint(const System<T>& s) {
   if constexpr (carries_rates<T>) return false;
   return s.friction && s.friction->holds();
@@ -48,7 +48,7 @@ template <class T> void step_once(System<T>& s, const T& time, const T& h, const
   s.least = nullptr, s.work = {};
   const Step step = facts(s.plan.method).step;
   const bool implicit = step == Step::implicit_midpoint || (step == Step::rosenbrock && holds_a_joint(s));
-  std::optional<FloatingGroups<T>> groups;  // if momenta are conserved
+  std::optional<FloatingGroups<T>> groups;  // set only if the method conserves the momenta of floating groups
   Force<T>* momenta = nullptr;
   if (s.projects() && implicit && groups.emplace(s.tree, s.arena).count > 0) {
     momenta = s.arena.template take<Force<T>>(groups->count), s.impulses = s.arena.template take<Force<T>>(groups->count);
@@ -97,7 +97,7 @@ template <class T> void record_state_limits(System<T>& s, const T& time, const S
   note_limits(s.plan, time, all.q, all.v, static_cast<const T*>(nullptr), record);
 }
 
-/// Largest product of the forces' rate and the step at which the stages still resolve the work of dampers.
+/// Largest product of step length and fastest rate of the forces (rates.hpp) at which the stages still integrate the work of dampers accurately.
 constexpr double resolved_by_quadrature = 0.3;
 
 /// Take `count` steps of length h from time + first h. `row`: (q, v, z, sampled values), then the run's monitored data (record.hpp). Returns the
@@ -141,7 +141,7 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
       s.count_turns(T(to), row);
       if (s.samples()) s.sample(to, row);
       if constexpr (std::is_same_v<T, double>)
-        if (s.status != 0.0) return s.status;  // later states are invalid
+        if (s.status != 0.0) return s.status;  // after a failure, all later states are invalid
       if (plan.limits > 0) {
         note_limits(plan, now, static_cast<const T*>(nullptr), static_cast<const T*>(nullptr), s.demanded, record);
         record_state_limits(s, T(to), x, record);

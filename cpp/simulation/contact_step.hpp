@@ -12,21 +12,23 @@
 //
 // - Bias. c(u) is the bias at the mean velocity, which conserves the energy and |I w| of freely rotating bodies (the midpoint rule), without the
 //   transport terms that glide() integrates exactly. MidpointBias iterates; it uses the impulses of the last step as p.
-// - Loops. J v' = c holds to second order at the end of the step instead of its middle: loops reflect velocities like mirrors. A projection
-//   onto J(q_m) v' = c would remove the fraction (h w)^2 / 2 of the velocities in every step.
-// - Moving contacts. Likewise beta = h/2 J_c-dot v* moves the cones to the end of the step, for points that touch and move along the surface.
-//   J_c is the Jacobian of the contact point, which moves along both shapes as their normal rotates.
-// - Gaps and bounces. A contact at distance d has b = d / h: it may just touch. A penetrating contact separates, at most at the speed of a
-//   body that falls from that depth. A hit bounces: u_n' >= -e u_n (Newton), or by a second impulse of expansion in the same step (Poisson:
-//   contact/poisson.hpp), as far as this adds no energy (contact/restitution.hpp). Hits slower than three times the speed that gravity adds in a
-//   step do not bounce: there a ball comes to rest.
-// - Hits. If the impulses differ from those of the last step, u differs too. The bias is then the mean before and after, (c(v*) + c(v'))/2,
-//   and the cones are solved a second time.
+// - Loops. The third line makes J v' = c hold to second order at the end of the step instead of at its middle. The kick then reflects the
+//   velocity component that violates the loops. A projection onto J(q_m) v' = c would instead remove the fraction (h w)^2 / 2 of the velocities
+//   in every step.
+// - Moving contacts. Likewise beta = h/2 J_c-dot v* shifts the cone conditions to the end of the step, for points that touch and move along the
+//   surface. J_c is the Jacobian of the contact point, which moves along both shapes as their normal rotates.
+// - Gaps and bounces. A contact at distance d has b = d / h, so that the two surfaces may touch at the end of the step, but not penetrate. A
+//   penetrating contact separates, at most at the speed of a body that falls from that depth. A hit bounces: u_n' >= -e u_n (Newton), or by a
+//   second impulse of expansion in the same step (Poisson: contact/poisson.hpp). Restitution is reduced if it would add energy
+//   (contact/restitution.hpp). Hits slower than three times the speed that gravity adds in a step do not bounce, so that a bouncing ball comes to
+//   rest.
+// - Hits. If the impulses differ much from those of the last step, the predicted u is wrong. Then the bias is the mean of the biases before and
+//   after the kick, (c(v*) + c(v'))/2, and the cone problem is solved a second time.
 // - Implicit terms. D and K of dampers, springs and controllers along joints are implicit (implicit_rates.hpp), and so are those between
 //   bodies (soft_rows.hpp). Other forces are evaluated at q_m and v*.
 //
-// Attempts. A step is applied only if its cones are solved. The first attempt that solves them is the step:
-//   1. Rows for contacts that come near in this step (rows of far corners would add to the problem, but not to its rank). Contacts without a
+// Attempts. A step is applied only if its cone problem is solved. The attempts are made in this order, until one succeeds:
+//   1. Rows for the contacts that may close in this step (rows of distant corners would enlarge the problem, but not its rank). Contacts without a
 //      row that would penetrate in the solution get rows, and the step is solved again. So the choice of rows affects only the cost.
 //   2. Two half steps, each halved once more if its cones are not solved.
 //   3. Attempts 1 and 2, with small gaps treated as zero, except for the part that motions can close (GapTreatment::unreachable_as_zero).
@@ -47,8 +49,8 @@ namespace contact_steps {
 constexpr int halvings = 2;
 /// A hit: in the energy norm, the velocity differs from the prediction with the last step's impulses by more than this fraction of the velocities.
 constexpr double hit_ratio = 0.1;
-/// Largest residual of J v = c, relative to the velocities, up to which the factor of the step's middle is used for corrections. Above it, the matrix
-/// is factorised at the step's end.
+/// Largest residual of J v = c, relative to the velocities, that is accepted after corrections with the factor of the step's middle. Above it, the
+/// matrix is factorised at the step's end.
 constexpr double slips = 1e-13;
 }  // namespace contact_steps
 
@@ -144,7 +146,8 @@ class ContactStep {
   /// Apply the kick and the second drift. Returns false if the cones were not solved.
   bool kick() {
     const Loops& loops = tree_.loops;
-    if (s_.projects() && s_.closes > 0.5) project(s_, middle(), x_.q, x_.v, nullptr, false);  // if rows agree only on the loops
+    // if redundant rows are consistent only on closed loops (redundancy.hpp), the loops must be closed at the middle
+    if (s_.projects() && s_.closes > 0.5) project(s_, middle(), x_.q, x_.v, nullptr, false);
     const double* v = x_.v;
     double* z_dot = doubles(s_.plan.force_elements.nz);
     double* tau = forces(z_dot);
@@ -169,7 +172,7 @@ class ContactStep {
     }
     for (int k = 0; k < nv_; ++k) e.b[k] *= h_;
     std::fill(e.b + nv_, e.b + nv_ + loops.rows, 0.0);
-    if (loops.pfaffian_values == 0 && !rows_do_work(tree_))  // then c is zero
+    if (loops.pfaffian_values == 0 && !rows_do_work(tree_))  // in this case c is zero
       add_motion_along_rows(tree, e.matrix.J, v, -1.0, e.b + nv_);
     else
       missing_velocity<double>(tree, arena_, e, x_.q, v, &now, in.pfaffian_values, e.b + nv_);
@@ -214,7 +217,8 @@ class ContactStep {
       terms[k].armature += more[k], tree.has_armature |= more[k] != 0.0;
       tau[k] -= h_ * (theta - 0.5) * rates.stiffness[k] * x_.v[k];
       if (!s_.acting) continue;
-      const double stiffness_of_elements = rates.stiffness_of_elements[k];  // the springs of the tree store energy
+      // without the tree's springs: they store energy, so their work is not counted
+      const double stiffness_of_elements = rates.stiffness_of_elements[k];
       late_[k] = theta * damped + square(theta * h_) * stiffness_of_elements;
       s_.acting[k] -= h_ * (theta - 0.5) * stiffness_of_elements * x_.v[k];
     }
@@ -339,7 +343,7 @@ class ContactStep {
     return all;
   }
 
-  /// Express the rows of all points of two bodies by rows of the relative motion of the bodies, if these touch at many points.
+  /// Express the rows of all contact points of two bodies by the six rows of their relative motion, if the bodies touch at many points.
   CombinedRows combine(StepRows& rows, const ConeProblem& problem, const double* J) {
     constexpr int width = CombinedRows::width;
     const int n = problem.rows;
@@ -427,7 +431,8 @@ class ContactStep {
       if (expanded) left_.cones.add(cone_residuals(second, q, shift, before));
     }
     left_.natural_map = solution.natural_map;
-    // square roots of energies make metres and radians comparable; smaller impulses are rounding of the solver, and must not reduce the step's order
+    // impulses below this limit are rounding errors of the solver: they must not count as contact, which would reduce the step's order. Square roots
+    // of energies are compared, because these have the same unit for forces and for moments
     double fastest = 0.0;
     for (int i = 0; i < n; ++i)
       if (const double mobility = G[i * n + i]; mobility > 0.0) fastest = std::max(fastest, std::abs(w[i]) / std::sqrt(mobility));
@@ -442,9 +447,9 @@ class ContactStep {
     return true;
   }
 
-  /// Treat small gaps as zero (attempts 3 and 4). Problem: if there are more points than motions of their bodies, even gaps of nanometres may require
-  /// velocities that no motion has, or that need a huge impulse. Tiny gaps then determine how forces are distributed, and these forces may be
-  /// arbitrarily large. Cure: gaps smaller than the limit for rows are set to zero, except for the part s that motions can close. s is a
+  /// Treat small gaps as zero (attempts 3 and 4). The reason: if there are more contact points than degrees of freedom, even gaps of nanometres may
+  /// require velocities that no motion has, or that need a huge impulse. Such gaps would then determine how forces are distributed, and these forces
+  /// may be arbitrarily large. Therefore gaps smaller than the limit for rows are set to zero, except for the part s that motions can close. s is a
   /// least-squares solution with a small weight c on the impulses that close the gap: s <- G (G + c)^-1 s.
   void close_gaps(StepRows& rows, int n, const double* G, double* w, double* shift) {
     const Arena::Scope scope(arena_);
@@ -536,7 +541,7 @@ class ContactStep {
   // (nv + rows) generalised impulse of contacts, stops and dry friction (nv), then multipliers of loops (rows), which have the sign of the saddle
   // equation's solutions
   double* impulse_ = nullptr;
-  // (nv) impulses of implicit terms per change of velocity, without those of the tree's springs; null: there are none
+  // (nv) derivative of the impulse of implicit terms with respect to the change of velocity, without the tree's springs; null: not required
   double* late_ = nullptr;
   struct {
     double positions = 0.0, kinematics = 0.0, momentum = 0.0, natural_map = 0.0;
@@ -557,8 +562,8 @@ inline void extrapolate(System<double>& s, double end, const double* full_step, 
   if (s.projects()) close_step(s, end, x);
 }
 
-/// Take the step or, if its cones are not solved, its two halves. Returns false if the halves are not solved either. If other forces reduce the step
-/// to first order and no contact pushes, the step is extrapolated to second order.
+/// Take the step or, if its cone problem is not solved, its two halves. Returns false if the halves are not solved either. If forces that are
+/// evaluated at v* reduce the step to first order and no contact acts, the step is extrapolated to second order.
 inline bool halved_step(System<double>& s, double time, double h, const SimulationState<double>& x, GapTreatment gaps,
                         SolverLimit& limit, int halvings = contact_steps::halvings) {
   const Arena::Scope scope(s.arena);

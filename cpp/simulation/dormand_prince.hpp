@@ -16,8 +16,8 @@ template <class T> struct Trial {
   T* work = nullptr;  // (5) coefficients of the polynomial of the work in the step; null: not computed
 };
 
-/// Write the five coefficients (`width` apart) of the polynomial of a component that changes from `start` by `difference`. `first` and `last`: its
-/// rates in the first and the last stage. (Hairer, Norsett and Wanner II.6, program DOPRI5: contd5)
+/// Write the five coefficients of the interpolating polynomial of one component, each `width` values after the previous one. The component changes
+/// from `start` by `difference`; `first` and `last` are its rates in the first and the last stage (Hairer, Norsett and Wanner II.6, DOPRI5: contd5).
 template <class T>
 SARRUS_INLINE void polynomial(const T& start, const T& difference, const T& first, const T& last, const T& bend, int width,
                               T* d) {

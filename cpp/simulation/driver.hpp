@@ -37,7 +37,7 @@ struct Schedule {
   double rest;
   Count every = 1;
 
-  /// Build the schedule. Rounding of the end time must not change the number of steps, nor cause a tiny last step.
+  /// Build the schedule. The number of full steps is rounded such that rounding of the end time neither changes it nor causes a tiny last step.
   static Schedule between(double start, double end, double step, Count every = 1) {
     const double full_steps = std::floor((end - start) / step * (1.0 + 1e-14) + 1e-9), rest = end - (start + full_steps * step);
     const Schedule all = {{start, step, 0, static_cast<Count>(full_steps)}, rest > 1e-9 * step ? rest : 0.0};
@@ -64,7 +64,7 @@ template <class Stop, class Work> void on_threads(Count count, Count threads, Co
     try {
       for (Count begin; !stopping && (begin = next.fetch_add(chunk)) < count;)
         work(begin, std::min(count, begin + chunk), stopped);
-    } catch (...) {  // for example out of memory
+    } catch (...) {  // an exception, for example out of memory, must not leave a thread
       stopping = true;
       throw;
     }
@@ -88,12 +88,12 @@ struct Simulation {
   const SimulationKernels& kernels;
   const Tree& tree;
   const Plan& plan;
-  const double* parameter;  // of the force elements
+  const double* parameter;  // parameters of the force elements
 
   int integrated() const { return tree.nq + tree.nv + plan.force_elements.nz; }
   int size() const { return integrated() + plan.force_elements.held_size; }
   int row_size() const { return size() + carried_size(plan); }
-  /// Return true if a state is finite, and no velocity corresponds to a motion of more than `farthest` in a step [rad, lengths of the mechanism].
+  /// Return true if a state is finite, and no velocity would move a joint by more than `farthest` in a step [rad, lengths of the mechanism].
   bool is_sound(const double* x, double step) const {
     constexpr double farthest = 1e12;
     if (!is_finite(x, size())) return false;
@@ -101,7 +101,8 @@ struct Simulation {
       if (std::abs(x[tree.nq + k]) * step > farthest * (plan.velocity_unit ? plan.velocity_unit[k] : 1.0)) return false;
     return true;
   }
-  /// Test a row of a run as is_sound() does. Its work must be finite too: dry friction stops a motion whose forces overflow, so its state is finite.
+  /// Apply is_sound() to the row of a run, and require that its work is finite. The work must be checked because dry friction can stop a motion whose
+  /// forces overflow, so that its state remains finite.
   bool is_sound_row(double* row, double step) const {
     if (plan.records && !std::isfinite(*Record<double>(plan, row + size() + Guard<double>::size).supplied)) return false;
     return is_sound(row, step);
@@ -172,7 +173,7 @@ struct Simulation {
   void run_many(const Schedule& schedule, const Sweep& sweep, Count count, Count threads, double* kept, Stop&& stop) const {
     const Count samples = schedule.samples(),
                 chunk = plan.variants ? std::clamp(count / (2 * threads) / 16 * 16, Count{16}, Count{64})
-                                      : 16;  // all lanes have this variant, so one copy of its block is sufficient
+                                      : 16;  // without variants, all lanes have the same parameters and share one copy
     std::fill(sweep.status, sweep.status + count, static_cast<signed char>(interrupted));
     std::fill(kept, kept + count * samples * size(), std::numeric_limits<double>::quiet_NaN());
     on_threads(count, threads, chunk, stop, [&](Count begin, Count end, auto&& stopped) {
@@ -227,7 +228,7 @@ class AdaptiveRun {
     double relative, absolute, longest;
   };
   struct Samples {
-    const double* time;  // in ascending order
+    const double* time;  // times of the samples, in ascending order
     Count count;
     double* kept;  // count x size
   };
@@ -270,7 +271,7 @@ class AdaptiveRun {
       const double due = next_sample(elements, at.x + s_.integrated()), instant = one_instant(elements);
       bool samples_end = due < end + instant && at.time + length.next() >= due - instant;
       bool ends = !samples_end && at.time + length.next() >= end;
-      bool finishes = ends || (samples_end && due > end - instant);  // also if both differ by rounding
+      bool finishes = ends || (samples_end && due > end - instant);  // `instant`: the two times may differ by rounding
       double reached = samples_end ? due : ends ? end : at.time + length.next();
       const double planned = length.next();
       const double step = samples_end || ends ? reached - at.time : planned;

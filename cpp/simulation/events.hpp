@@ -14,7 +14,7 @@ struct Event {
   bool terminal;  // true: the simulation ends at this event
 };
 
-/// Detector of events. It is called after each step, like watch() of a simulation.
+/// Detector of events. It is called after each step, like watch() in driver.hpp.
 ///   value(event, time, x)      value of the event's function; NaN if the function failed, which ends the simulation
 ///   within(x, time, h, state)  computes the state at h (less than a step) after x
 class EventFinder {

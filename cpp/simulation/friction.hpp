@@ -1,8 +1,9 @@
 // Dry friction of joints in a simulation, as a set-valued law (Moreau 1988; Glocker 2001). Friction opposes a sliding joint with its limit F. On a
 // joint at rest it acts with any force in [-F, F] that prevents sliding.
 //
-// Directions of sliding do not change within a step, so that the method integrates a smooth function. They are determined in the first evaluation of
-// a step. Let W = E M^-1 E^T on the loops for joints at rest, with E the directions of friction. The accelerations r and friction forces f satisfy
+// Directions of sliding do not change within a step, because the method must integrate a smooth function. They are determined in the first evaluation
+// of a step. Let E be the rows of the velocities of the joints at rest, and W = E M^-1 E^T, where M^-1 maps forces to accelerations on the loops. The
+// accelerations r of these joints and their friction forces f satisfy
 //
 //   r = r_0 + W f,   r_i = 0 if |f_i| <= F_i,   else f_i = -F_i and r_i >= 0, or f_i = F_i and r_i <= 0
 //
@@ -24,7 +25,7 @@ namespace sarrus {
 /// Solve W f = -r for the friction forces f (n) of the joints that are marked 1 (resting); f of the others is 0. The compliance bounds f of joints
 /// that no force can move.
 template <class T> void hold_at_rest(Arena& arena, int n, const T* W, const T* r, const T* resting, T* f) {
-  // relative to the diagonal of W. compliance: larger than its rounding errors, but too small to affect a step
+  // both are relative to the diagonal of W; the compliance is larger than the rounding errors of W, but too small to affect a step
   constexpr double compliance = 1e-11, rounding = 1e-13;
   constexpr double without_bound = 1e30;
   const Arena::Scope scope(arena);
@@ -66,7 +67,7 @@ inline void decide_directions(Arena& arena, int n, const double* W, const double
       for (int j = 0; j < n; ++j) left[i] -= W[i * n + j] * limit[j] * direction[j];
     }
     hold_at_rest(arena, n, W, left, resting, f);
-    // at first, change all wrong directions at once, which nearly always suffices; later only one at a time, which always terminates
+    // first change all wrong directions at once, because this nearly always suffices; then one at a time, because this always terminates
     bool right = true;
     for (int i = 0; i < n && (right || change < 20); ++i) {
       if (rests[i] < 0.5) continue;
@@ -172,8 +173,8 @@ template <class T> class DryFriction {
     for (int k = 0; kept_ && k < n_; ++k) kept_[k] += f[k];
   }
 
-  /// Compute the friction force (n) along each joint, at a state between steps of length of about h. There, joints at rest have velocities at
-  /// rounding level. Therefore a joint is at rest if friction would stop it within a small part of a step.
+  /// Compute the friction force (n) along each joint, at a state between two steps of length about h. At such a state, the velocity of a joint at
+  /// rest may differ from zero by a small error. Therefore a joint counts as resting if friction would stop it within a small part of a step.
   void forces(const T& time, const T& h, const SimulationState<T>& x, T* tau, T* force) {
     const Arena::Scope scope(s_.arena);
     begin(time, x);
@@ -194,9 +195,8 @@ template <class T> class DryFriction {
     kept_ = nullptr;
   }
 
-  /// Part of a step within which friction would stop a joint that is at rest, for states at which the velocities of joints at rest are not exact: after
-  /// the second half step of the configuration in a rigid step, which closes the loops and rotates the joints' axes, and between the ends of adaptive
-  /// steps.
+  /// This part of a step for methods at whose states the velocities of resting joints have larger errors. These are rigid steps, whose second half
+  /// step closes the loops and rotates the joints' axes, and adaptive steps, whose states are interpolated.
   static constexpr double inexact_rest = 1e-2;
 
   /// Return the fraction of the step, which ends at x, after which the first joint stops (1 if none does), and mark the joints that stop.
@@ -208,7 +208,7 @@ template <class T> class DryFriction {
       const auto turned = both(rests_[k] < T(0.5), speed[k] * direction_[k] < T(0.0));
       part[k] = select(turned, speed_[k] / select(turned, speed_[k] - speed[k], T(1.0)), T(2.0));
       first = least(first, part[k]);
-      // a joint comes to rest if friction already prevented its sliding, or if it moved so little that it stops just after another joint
+      // a joint that was at rest is stopped again if friction prevented its sliding, or if it hardly moved before another joint stopped
       const auto moved = speed[k] * direction_[k] > h * slowing_[k] * T(1e-9);
       stops_[k] = rests_[k] * (T(1.0) - lets_go_[k]) * select(moved, T(0.0), T(1.0));
     }
@@ -233,11 +233,11 @@ template <class T> class DryFriction {
   bool holds() const {
     return std::any_of(rests_, rests_ + n_, [](const T& rests) { return any(rests > T(0.5)); });
   }
-  // least fraction of a step for which a step is taken; before that, an impulse stops the joint
+  // smallest fraction of a step that is taken as a step of its own; if a joint stops earlier, an impulse stops it
   static constexpr double least_part = 1e-3;
 
-  /// Stop the marked joints at the end of a step of length h, which was planned with most_length. Velocities at rounding level become zero. The
-  /// references for rounding are the velocity that friction has removed in the step, and the velocity before the stop.
+  /// Stop the marked joints at the end of a step of length h, which is a part of a step of length most_length. Velocities at rounding level become
+  /// zero; rounding is relative to the velocity that friction has removed in the step plus the velocity before the stop.
   void settle(const T& time, const T& h, const T& most_length, const SimulationState<T>& x) {
     if (!rest_ && !any(stopping() > T(0.5))) return;
     const Arena::Scope scope(s_.arena);
@@ -252,7 +252,8 @@ template <class T> class DryFriction {
       const Columns columns(*this, time, x.q, x.v, J);
       std::swap(rests_, stops_);
       hold_at_rest(s_.arena, n_, columns.W, speed, stops_, impulse);
-      // a joint that reverses because of the geometry of a loop, such as a rocker, is not stopped: its reversal is not due to friction
+      // a joint that would need an impulse larger than friction can supply is not stopped: its velocity reverses because of the geometry of a loop,
+      // as that of a rocker does
       bool stop = true;
       for (int k = 0; k < n_; ++k) {
         const auto over = abs(impulse[k]) > limit_[k] * most_length;
@@ -268,9 +269,9 @@ template <class T> class DryFriction {
     for (int k = 0; k < n_; ++k)
       if (friction_[k].iv < nv_) x.v[friction_[k].iv] = select(stops_[k] > T(0.5), T(0.0), x.v[friction_[k].iv]);
   }
-  static constexpr double rounding = 1e-9;  // of velocities on loops, after projections
+  static constexpr double rounding = 1e-9;  // relative rounding error of velocities after projections onto the loops
 
-  /// Compute the velocities along which friction acts, and for each the value below which it is rounding.
+  /// Compute the velocities along which friction acts, and, for each of them, the magnitude of its rounding error.
   void speeds(const T& time, const T* q, const T* v, T* speed, T* rounding) {
     const Arena::Scope scope(s_.arena);
     const T* J = rows(time, q);
@@ -351,8 +352,8 @@ template <class T> class DryFriction {
     }
   };
 
-  /// Compute friction forces of resting joints within their limits. If a joint exceeds its limit, it slides, and its load is distributed to the
-  /// others.
+  /// Compute the friction forces of resting joints, within their limits. A joint whose force would exceed its limit slides, and the other resting
+  /// joints carry the rest of its load.
   void hold(const T* W, T* r, T* resting, T* f) {
     hold_at_rest(s_.arena, n_, W, r, resting, f);
     bool lets_go = false;
@@ -391,11 +392,12 @@ template <class T> class DryFriction {
   const JointFriction* friction_ = s_.plan.friction;
   const int n_ = s_.plan.frictions, nv_ = tree_.nv;
   bool closing_ = false, undecided_ = false, rest_ = false;
-  // by joint: direction of sliding, 0 at rest; 1 if it is at rest at the step's beginning; 1 if it comes to rest at the step's end; 1 if it was at
-  // rest and the load exceeds its friction limit; speed at the step's beginning; velocity that friction can remove per second; friction limit
+  // values of each joint. direction_: direction of sliding, 0 at rest; rests_: 1 if at rest at the step's beginning; stops_: 1 if it comes to rest at
+  // the step's end; lets_go_: 1 if it was at rest and the load exceeds its friction limit; speed_: speed at the step's beginning; slowing_:
+  // deceleration that friction can cause; limit_: friction limit
   T *direction_, *rests_, *stops_, *lets_go_, *speed_, *slowing_, *limit_;
   T* kept_ = nullptr;  // output for the friction forces of an evaluation; null: none
-  // velocities at the step's beginning; velocities that friction has removed per second, in all evaluations
+  // v_begun_: velocities at the step's beginning; braked_: magnitudes of the decelerations (nv) by friction, summed over all evaluations of the step
   T *v_begun_, *braked_;
 };
 

@@ -1,15 +1,16 @@
-// The implicit midpoint rule: v1 = v0 + h a(t + h/2, q0 cay(h/4 (v0 + v1)), (v0 + v1)/2), q1 = q0 cay(h/2 (v0 + v1)). It is
-// symmetric and A-stable. Cayley's transform rotates by 2 atan(|h w|/2); with it a free body conserves momentum and energy to
-// rounding. In each floating group of bodies, v1 of the bases is computed from the momentum of the group instead: p1 = p0 + h
-// p-dot, with the rate at the middle. This is the midpoint rule for the momentum instead of the velocity. Joint forces, also of
-// loop joints, do not contribute to that rate. So without other forces, momentum is conserved to rounding. Problem: if damping
-// d is faster than the step, z = h d / M_kk > 2, a joint's velocity would oscillate from step to step. Cure: the damping force
-// is evaluated at v0 + (1 - 1/z) (v1 - v0), so that a velocity without a driving force decays within one step. On loops the
-// projection is symmetric too (Hairer, Lubich and Wanner V.4.1): the correction at the end is also applied at the beginning. So
-// the rule is reversible: energy oscillates without drift in regular motion. In long steps of chaotic chains it may drift.
+// The implicit midpoint rule: v1 = v0 + h a(t + h/2, q0 cay(h/4 (v0 + v1)), (v0 + v1)/2), q1 = q0 cay(h/2 (v0 + v1)). It is symmetric and A-stable.
 //
-// The fixed-point iteration uses M + h D/2 + h^2 K/4 instead of M, with D and K of fast dampers and springs of the tree's joints. If it does not
-// contract, Newton's method is used, with a derivative by finite differences.
+// - Rotations. Cayley's transform rotates by 2 atan(|h w|/2). With it a free body conserves momentum and energy to rounding.
+// - Floating groups of bodies. v1 of their bases is computed from the momentum of the group: p1 = p0 + h p-dot, with the rate at the middle.
+//   This is the midpoint rule for the momentum instead of the velocity. Forces of joints, including loop joints, do not contribute to p-dot. So
+//   without external forces, momentum is conserved to rounding.
+// - Fast damping. If damping d is faster than the step, z = h d / M_kk > 2, the rule would make a joint's velocity oscillate from step to step.
+//   Therefore the damping force is evaluated at v0 + (1 - 1/z) (v1 - v0). A velocity without a driving force then decays within one step.
+// - Loops. The projection is symmetric too (Hairer, Lubich and Wanner V.4.1): the correction at the end is also applied at the beginning. So the
+//   rule is reversible, and energy oscillates without drift in regular motion. In long steps of chaotic chains it may drift.
+//
+// The equation is solved by a fixed-point iteration with M + h D/2 + h^2 K/4 instead of M, where D and K belong to fast dampers and springs of the
+// tree's joints. If the iteration does not contract, Newton's method is used, with a derivative by finite differences.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +46,7 @@ template <class T> struct MidpointRule {
     if (s.tree.has_joint_forces) find_late_damping();
   }
 
-  /// (nv) additional damping force per v1 - v0, for damping that is evaluated later than at the middle; null: all damping is evaluated at the middle
+  /// (nv) coefficients of v1 - v0 in the additional damping force of joints whose damping is evaluated after the middle of the step; null: none
   T *later = nullptr, *late = nullptr;
   T* M = nullptr;  // (nv x nv) M at the beginning of the step; only if joints have dampers or springs
   void find_late_damping() {
@@ -219,12 +220,13 @@ void shift(LeastMotion<T>& least, const T* position, const T* rate, T* q, const 
   for (int k = 0; k < least.tree.nv; ++k) at.v[k] += faster[k];
 }
 
-/// Squared residuals of positions and velocities after a step. A correction of one may increase the other.
+/// Squared residuals of positions and velocities after a step. A correction of the positions may increase the residual of the velocities, and vice
+/// versa.
 template <class T> struct LeftOpen {
   T positions = T(HUGE_VAL), velocities = T(HUGE_VAL);
   T sum() const { return positions + velocities; }
 };
-/// Return true if another round of corrections may reduce the residuals of the loops, or if they are nearly closed.
+/// Return true if another round of corrections may reduce the residuals of the loops, or if the loops are nearly closed.
 inline bool goes_on(const LeftOpen<double>& now, const LeftOpen<double>& before) {
   return now.positions < before.positions || now.velocities < before.velocities || now.sum() < square(tolerances::no_drift);
 }
@@ -232,9 +234,9 @@ inline bool keeps_loops(const LoopRows<double>&, double residual, const Simulati
   return residual < square(tolerances::no_drift);
 }
 
-/// Take the step between two projections that change the rows by equal amounts at its beginning and its end, so that the end is on the loops. Two
-/// least motions are used in all rounds: one computed at the beginning, and one at the closed end of the first trial. The resulting error is of
-/// second order in the drift.
+/// Take the step between two projections, which change the constraint rows by equal amounts at its beginning and its end, such that the end satisfies
+/// the loops. These amounts are found in several rounds. All rounds use the same two least motions: one computed at the beginning, and one at the
+/// closed end of the first trial. The resulting error is of second order in the drift.
 template <class T> void implicit_midpoint_on_loops(System<T>& s, const T& time, const T& h, const SimulationState<T>& x) {
   const Tree& tree = s.tree;
   Arena& arena = s.arena;

@@ -7,8 +7,8 @@
 //
 //   theta = 1 / (1 - exp(-x)) - 1 / x,      1/2 + x / 12 for small x, so that the step is still of second order;  1 for large x
 //
-// I is the inertia that the joint moves in the configuration q = 0; for rotations, the mean moment of inertia. I only affects how fast motions with
-// stiff dampers come to rest: for any 1/2 <= theta <= 1 the dissipation v^T D v bounds every step.
+// I is the inertia that the joint moves in the configuration q = 0; for rotations, the mean moment of inertia. An approximate I is sufficient: the
+// step is stable for any 1/2 <= theta <= 1, and I only affects how fast motions with stiff dampers come to rest.
 #pragma once
 
 #include "system.hpp"

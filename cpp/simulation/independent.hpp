@@ -11,10 +11,10 @@
 
 namespace sarrus {
 
-constexpr double dependent_pivot = 1e-7;  // relative to the largest pivot: a row with a smaller pivot depends on other rows
+constexpr double dependent_pivot = 1e-7;  // a row whose pivot is below this fraction of the largest pivot depends on other rows
 
-/// Mark the independent velocities by Gaussian elimination with complete pivoting. Each row is divided by the norm of its terms, so that a row of
-/// rounding errors remains small.
+/// Mark the independent velocities by Gaussian elimination with complete pivoting. Each row is divided by the norm of the terms that are summed in
+/// it. If it were divided by its own norm, a row of rounding errors would become large.
 inline void choose_independent(System<double>& s, double time, const double* q, const double* v, bool* independent) {
   const Tree& tree = s.tree;
   const int rows = tree.loops.rows, nv = tree.nv;

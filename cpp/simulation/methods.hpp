@@ -69,7 +69,7 @@ struct MethodFacts {
   int order;
   // largest |lambda| h of stable steps on the negative real axis; infinite if there is no bound or steps are adaptive
   double stable;
-  const Tableau* tableau;  // null: no Runge-Kutta method
+  const Tableau* tableau;  // null: the method is not a Runge-Kutta method
   bool exponential;  // true: the method integrates the argument u of q = q0 exp(u); false: it integrates the coordinates
   bool varies;  // true if derivatives of steps are available: see step_rates.hpp
   bool rigid;  // true: contacts, stops and dry friction are rows of the method's steps, which also close loops (contact_step.hpp)

@@ -13,9 +13,9 @@
 namespace sarrus {
 
 namespace contact_steps {
-/// Largest number of rounds, and errors relative to the velocities. iteration_tolerance: for a passive mechanism, which conserves energy over many
-/// steps. iteration_tolerance_with_rates: with springs, dampers or motors. acceptable: largest error that is accepted if more rounds do not reduce
-/// it.
+/// Largest number of rounds, and tolerances relative to the velocities. iteration_tolerance: for a passive mechanism, which must conserve energy over
+/// many steps. iteration_tolerance_with_rates: with springs, dampers or motors. acceptable: largest error that is accepted if more rounds do not
+/// reduce it.
 constexpr int rounds = 20;
 constexpr double iteration_tolerance = 1e-10, iteration_tolerance_with_rates = 1e-8, acceptable = 1e-6;
 /// c(v*) replaces c(u) if the rotations [rad] and displacements [body sizes] in a step are below these limits.
@@ -45,8 +45,8 @@ class MidpointBias {
         h_(h),
         expected_(arena.take<double>(tree.nv)) {}
 
-  /// Replace the right-hand side e.b, which contains `force`, by the right-hand side with the bias c(u). pressed (nv): estimated generalised impulse
-  /// of contacts. `share`: tolerance relative to the velocities. Returns false if the iteration does not converge.
+  /// Replace the bias force c(v*) in the right-hand side e.b by c(u). `pressed` (nv): estimated generalised impulse of contacts. `share`: tolerance
+  /// relative to the velocities. Returns false if the iteration does not converge.
   bool find(LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft, const double* pressed, double share) {
     const Arena::Scope scope(arena_);
     const int nv = tree_.nv, n = nv + e.matrix.rows;

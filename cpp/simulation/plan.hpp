@@ -8,7 +8,7 @@
 
 namespace sarrus {
 
-/// Quantity to which a limit applies: a coordinate, a velocity, or the effort of controllers along it.
+/// Quantity to which a limit applies: a coordinate, a velocity, or the effort that controllers apply along that velocity.
 enum class Quantity : int { position, velocity, effort };
 struct Limit {
   Quantity of;
@@ -37,8 +37,8 @@ struct Plan {
   bool records = false, watches_rates = false, measures = false;  // measures: record the work of applied forces
   int frictions = 0;
   const JointFriction* friction = nullptr;
-  // Units that make results independent of the user's units: 1 rad or a length for each velocity, the residual that such motions cause for each row
-  // of the loops, and a unit for each internal state. Times are in seconds. Null: all 1
+  // Units by which values are divided before they are compared, so that results do not depend on the user's units: 1 rad or one length for each
+  // velocity (times are in seconds), for each row of the loops the residual that such motions cause, and one for each internal state. Null: all are 1
   const double *velocity_unit = nullptr, *row_unit = nullptr, *z_unit = nullptr;
   static double unit_of(const double* units, int k) { return units ? units[k] : 1.0; }  // of a single mechanism
   int units(const Tree& t) const {
@@ -67,7 +67,7 @@ struct Plan {
   bool (*sampled)(void* self, int index, double time, const double* q, const double* v, double* motor) = nullptr;
   // Compute rows that depend on q by a function of the caller, with their c and gamma; or the rates of these rows.
   bool (*pfaffian)(void* self, const double* q, const double* v, bool rates, double* numbers) = nullptr;
-  // Return true if the simulation must end. Called from any thread, within steps that take long.
+  // Return true if the simulation must end. It is called from any thread, during steps that take long.
   bool (*stops)(void* self) = nullptr;
   void* self = nullptr;
 };

@@ -3,10 +3,10 @@
 // If M and the loops are assumed constant, small motions satisfy p-dot = w, w-dot = M^-1 d tau(p, w, z), z-dot = d zeta(p, w, z). Power iteration
 // finds the largest eigenvalue of this matrix times h; products with the matrix are finite differences of the forces (as in Sommeijer, Shampine and
 // Verwer 1998). An explicit step is stable only if the result is in its stability region. The forces are those of controllers, contacts, end stops,
-// sticking friction, and the mechanism's springs and viscous dampers. Functions of the caller are not included. Friction of a contact is represented
-// by a damper with the same force at the current speed, and so is the limited damper of an end stop. The reason: if steps are too long, such a
-// contact slips back and forth at speeds at which the slope of its force is small, so the slope would not detect the instability; fast steady
-// slipping is harmless.
+// sticking friction, and the mechanism's springs and viscous dampers. Functions of the caller are not included. Friction of a contact, and the
+// limited damper of an end stop, are replaced by a linear damper with the same force at the current speed (a chord of the force's curve). The slope
+// of the curve would not detect the instability: if steps are too long, a contact slips back and forth at speeds at which this slope is small. Fast
+// steady slipping is harmless, and its chord is small too.
 #pragma once
 
 #include <cstdint>
@@ -41,10 +41,10 @@ template <class T> struct Stiffness {
   T rate, eaten;
 };
 
-/// Return the fraction of energy that steps dissipate in a motion with z = rate h. The matrix B of the iteration, with B y = z y, satisfies B^2 - a B
-/// + b = 0 on its consecutive states y0, y1, y2. In a step, the Runge-Kutta method of order 4 removes the fraction 1 - |R(z)|^2 of the motion's
-/// energy, and the exact solution the fraction 1 - |exp z|^2, about -2 Re z. The result is zero if the method does not remove more than the exact
-/// solution, because a fast damped motion decays soon in both.
+/// Return the fraction of energy that a step dissipates numerically in the fastest motion. Let z be the complex eigenvalue of this motion times h. It
+/// is a root of z^2 - a z + b, where a and b are fitted to three consecutive iterates y0, y1, y2 of the power iteration. In a step, the Runge-Kutta
+/// method of order 4 removes the fraction 1 - |R(z)|^2 of the motion's energy, and the exact solution the fraction 1 - |exp z|^2, about -2 Re z. The
+/// result is zero unless the method removes more than twice the fraction of the exact solution: a damped motion decays soon anyway.
 template <class T> T eaten_by_steps(const T* y0, const T* y1, const T* y2, const T& g1, const T& g2, int n) {
   T s00 = T(0.0), s01 = T(0.0), s02 = T(0.0), s12 = T(0.0);
   for (int k = 0; k < n; ++k) s00 += y0[k] * y0[k], s01 += y0[k] * y1[k], s02 += y0[k] * y2[k], s12 += y1[k] * y2[k];
@@ -57,7 +57,8 @@ template <class T> T eaten_by_steps(const T* y0, const T* y1, const T* y2, const
     off += left * left;
   }
   const T real = T(0.5) * a, square = b - real * real;
-  const auto swings = both(both(independent > T(1e-6), off < T(1e-2)), square > real * real);  // one complex pair dominates
+  // true if a single pair of complex eigenvalues dominates
+  const auto swings = both(both(independent > T(1e-6), off < T(1e-2)), square > real * real);
   const T imaginary = sqrt(select(swings, square, T(0.0)));
   T x = T(1.0), y = T(0.0);  // R(z) = 1 + z (1 + z/2 (1 + z/3 (1 + z/4)))
   for (double k : {4.0, 3.0, 2.0, 1.0}) {
@@ -87,7 +88,7 @@ SARRUS_NOINLINE Stiffness<T> fastest_rate(System<T>& s, const T& time, const T& 
   };
   const int chords = s.plan.force_elements.chords();
   s.chords = {take(chords), false};
-  for (int i = 0; i < chords; ++i) s.chords.chord[i] = T(1.0);  // open contacts keep this value
+  for (int i = 0; i < chords; ++i) s.chords.chord[i] = T(1.0);  // contacts that do not touch do not overwrite this value
   forces(q, v, z, tau, z_dot);
   s.chords.frozen = true;
   // y has the units of the velocities and of z, so that fast motions in metres and in radians have comparable norms
@@ -116,8 +117,8 @@ SARRUS_NOINLINE Stiffness<T> fastest_rate(System<T>& s, const T& time, const T& 
     std::swap(before, y), std::swap(y, next);
   }
   s.chords = {};
-  // use the mean of the last two rounds, because the motion of a spring alternates between position and velocity; earlier rounds only find the
-  // direction
+  // use the geometric mean of the last two rounds, because the growth of an oscillation alternates between the rounds of its displacements and those
+  // of its velocities; earlier rounds only find the direction of the eigenvector
   const T rate = sqrt(growth[rounds - 2] * growth[rounds - 1]);
   return {select(rate > T(1e-12), rate, T(0.0)), eaten};
 }
@@ -137,7 +138,8 @@ void note_rates(System<T>& s, std::int64_t k, const T& time, const T& h, const S
   s.status = status;
   const auto due = select(changed, T(1.0), T(regular ? 1.0 : 0.0)) > T(0.5);
   *record.stiffness = select(both(due, fastest.rate > *record.stiffness), fastest.rate, *record.stiffness);
-  if (regular) *record.energy_eaten += fastest.eaten * T(k == 0 ? 1 : period);  // for all steps since the last evaluation
+  // the computed fraction represents all steps since the last evaluation
+  if (regular) *record.energy_eaten += fastest.eaten * T(k == 0 ? 1 : period);
   *record.pressing = select(due, pressing, *record.pressing),
   *record.looked_at = select(due, T(static_cast<double>(k)), *record.looked_at);
 }

@@ -12,7 +12,7 @@
 
 namespace sarrus {
 
-/// Return true if the velocity along a constraint's rows can be nonzero, so that the constraint does work.
+/// Return true if a constraint can do work, because it prescribes velocities along its rows that may be nonzero.
 inline bool does_work(const Constraint& c) {
   return c.driven ||
          visit_constraint(c.kind, [](const auto& kind) { return std::is_same_v<std::decay_t<decltype(kind)>, Pfaffian>; });
@@ -28,7 +28,8 @@ inline bool has_rates(const Tree& tree, const ForceElements& elements) {
   return any;
 }
 
-/// Return true if rates may be too fast for the steps. Rows from a function of the caller are not checked, because that would need more calls.
+/// Return true if rates may be too fast for the steps. Mechanisms with rows from a function of the caller are not checked, because the check would
+/// call that function more often.
 inline bool rates_matter(const Tree& tree, const Plan& plan) {
   return facts(plan.method).stable < HUGE_VAL && tree.loops.pfaffian_values == 0 && has_rates(tree, plan.force_elements);
 }
@@ -37,7 +38,7 @@ inline bool rates_matter(const Tree& tree, const Plan& plan) {
 template <class T> struct Guard {
   static constexpr int size = 2;
   T& closes;  // 1: stages are projected onto the loops; 0: they are not; negative: not determined yet
-  T& alarm;  // squared work ratio of constraint forces above which the flag is determined again
+  T& alarm;  // squared work ratio of constraint forces (System::watch) above which `closes` is determined again
 
   explicit Guard(T* at) : closes(at[0]), alarm(at[1]) {}
   void begin() { closes = T(-1.0), alarm = T(tolerances::work * tolerances::work); }
@@ -53,9 +54,9 @@ template <class T> struct Record {
   T *pressing = nullptr, *looked_at = nullptr;
   T* left_at = nullptr;  // time at which each limit was first exceeded [s]; infinite: never
   T* excess = nullptr;  // largest excess: positive above the upper limit, negative below the lower one
-  // rigid steps; the maxima over all steps of: J v - c and phi of loops at the end; penetration [m]; relative residual of the equations of motion;
-  // residuals of the cones (cone_residuals.hpp) and their natural map; work of contacts in a step [J], ideally zero. Then the number of steps in
-  // which small gaps were treated as zero; and the work of contacts, stops and dry friction in all steps [J]
+  // Of rigid steps only. Maxima over all steps: J v - c and phi of loops at the end of the step; penetration [m]; relative residual of the equations
+  // of motion; residuals of the cones and of their natural map (cone_residuals.hpp); work that contacts add in a step [J], which should be zero. Sums
+  // over all steps: number of steps in which small gaps were treated as zero; work of contacts, stops and dry friction [J]
   T *kinematics = nullptr, *positions = nullptr, *penetration = nullptr, *momentum = nullptr, *primal = nullptr, *dual = nullptr,
     *complementarity = nullptr, *natural_map = nullptr, *work = nullptr, *as_touching = nullptr, *pushed = nullptr;
   T* linearly_implicit = nullptr;  // number of steps of method "rosenbrock" that were linearly implicit
@@ -97,10 +98,10 @@ template <class T> struct Record {
 
 /// Work [J] of forces that neither store energy nor constrain motions: of controllers, loads, dampers, dry friction and time functions.
 template <class T> struct Work {
-  T supplied = T(0.0);  // by the quadrature of the method
-  // Estimated error of `supplied`. Usually the difference between `supplied` and impulses times mean velocities; the latter is exact for linear
-  // dampers, even those that the quadrature does not resolve. In linearly implicit steps: the work due to changes of the mass matrix and the loops
-  // within a step.
+  T supplied = T(0.0);  // work according to the quadrature of the method
+  // Estimated error of `supplied`. In most methods it is the difference between `supplied` and the product of impulses and mean velocities. This
+  // product is exact for linear dampers, including those that are too fast for the quadrature. In linearly implicit steps, it is the work due to
+  // changes of the mass matrix and the loops within a step.
   T quadrature_error = T(0.0);
   T pushed = T(0.0);  // work of contacts, stops and dry friction in rigid steps
 

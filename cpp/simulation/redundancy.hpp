@@ -65,7 +65,7 @@ template <class T> class Redundancy {
     return v;
   }
 
-  /// Replace v by v - J^+ J_displaced v. Returns the squared norm of J_displaced v, weighted by the scales of the rows.
+  /// Replace v by v - J^+ J_displaced v. Returns the squared norm of J_displaced v, whose entries are divided by the scales of the rows.
   T subtract_reachable(LeastMotion<T>& motion, const T* J_displaced, T* v, T* slip) {
     const int rows = tree_.loops.rows;
     for (int r = 0; r < rows; ++r) slip[r] = T(0.0);
@@ -124,11 +124,11 @@ template <class T> class Redundancy {
   const Tree& tree_ = s_.tree;
 };
 
-/// Take a step from x. Its stages are projected onto the loops if redundant rows are consistent only there. This is determined at the beginning of a
-/// run, and again after a step in which constraint forces have done work; if it has become true, the step is repeated. After a false alarm, which
-/// long steps may cause, the threshold of work increases. A step is also repeated if its rows contradicted one another. This may happen even to rows
-/// that are consistent everywhere, if the dependence between them changes with the configuration: their accelerations are then consistent only if the
-/// velocities satisfy the loops.
+/// Take a step from x. Its stages are projected onto the loops if redundant rows are consistent only on closed loops. This property is tested at the
+/// beginning of a run, and again after each step in which constraint forces have done work. If the test then succeeds, the step is repeated with
+/// projected stages; if it fails (long steps may cause such a false alarm), the threshold of work is raised. A step is also repeated if its rows
+/// contradicted one another. This may happen even to rows that are consistent everywhere, if the dependence between them changes with the
+/// configuration: their accelerations are then consistent only if the velocities satisfy the loops.
 template <class T, class Step> void guarded_step(System<T>& s, const T& time, T* x, const Guard<T>& guard, Step&& step) {
   if (!s.projects()) return step();
   T &closes = guard.closes, &alarm = guard.alarm;

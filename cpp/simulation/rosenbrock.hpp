@@ -3,9 +3,9 @@
 //   (1 - g h A) k1 = f(t, y0),   (1 - g h A) k2 = f(t + h, y0 + h k1) - 2 k1,   y1 = y0 + h (3 k1 + k2) / 2,   g = 1 - 1/sqrt(2)
 //
 // is of order 2 for any A, and L-stable if A is the derivative of f (Verwer, Spee, Blom and Hundsdorfer 1999, ROS2). A includes only the terms that
-// make steps unstable: the derivatives of the forces, by finite differences, with constant M and loops. Limited forces are represented by dampers
-// with the same force at the current speed (element.hpp, Chords). The reason: while a contact slips, the slope of its friction force is small; with
-// this slope, the contact would not come to rest in long steps.
+// make steps unstable: the derivatives of the forces, by finite differences, with constant M and loops. Forces with a limit, such as the friction of
+// a contact, are replaced in A by linear dampers with the same force at the current speed (element.hpp, Chords). The slope of such a force is not
+// used, because it is small while a contact slips, and the contact would then not come to rest in long steps.
 //
 // A step uses one matrix and two evaluations, and no iteration that could fail to converge. If the forces are slow enough, an explicit Runge-Kutta
 // step of order 4 is taken instead, at a third of the cost. If dry friction keeps a joint at rest, the implicit midpoint rule is used (advance.hpp),
@@ -19,15 +19,15 @@
 
 namespace sarrus {
 
-/// Derivative of f at the state x, and solver of (1 - g h A) k = r. A motion is (q, v, z) of lengths nv, nv and nz, displacements first. L: packet
-/// type whose lanes evaluate differences; double if functions of the caller are used.
+/// Derivative of f at the state x, and solver of (1 - g h A) k = r. A motion is a displacement (nv), then changes of v (nv) and of z (nz). L: packet
+/// type, whose lanes evaluate several finite differences at once; double if functions of the caller are used.
 template <class L> class StiffPart {
  public:
   StiffPart(System<double>& s, double time, double length, const SimulationState<double>& x, Response<double>& response)
       : s_(s), time_(time), length_(length), x_{spread(x.q, s.tree.nq), spread(x.v, nv_), spread(x.z, nz_)}, response_(response) {
     there_.held_values = spread(s.held_values, s.plan.force_elements.held_size), there_.since = L(s.since),
     there_.has_springs = s.has_springs;
-    std::fill_n(chords_.chord, s.plan.force_elements.chords(), L(1.0));  // open contacts keep this value
+    std::fill_n(chords_.chord, s.plan.force_elements.chords(), L(1.0));  // contacts that do not touch do not overwrite this value
     std::fill(along_, along_ + m_, L(0.0));
     forces(along_, force_);
     chords_.frozen = true;
@@ -98,7 +98,7 @@ template <class L> class StiffPart {
     elements(along, to);
     add_linear_terms<L>(s_.tree, s_.arena, q_, v_, to);
   }
-  /// Evaluate the generalised force and z-dot of the force elements only, with springs of loop joints only if requested.
+  /// Evaluate the generalised force and z-dot of the force elements only. Springs of loop joints are included only if `there_.has_springs` is true.
   void elements(const L* along, L* to) {
     for (int k = 0; k < nv_; ++k) u_[k] = L(step) * along[k], v_[k] = x_.v[k] + L(step) * along[nv_ + k];
     for (int k = 0; k < nz_; ++k) z_[k] = x_.z[k] + L(step) * along[2 * nv_ + k];
@@ -145,7 +145,7 @@ void linearly_implicit_step(System<double>& s, double time, double h, const Simu
   std::copy(x.v, x.v + nv, k1);
   s.evaluate(time, x.q, x.v, x.z, k1 + nv, k1 + 2 * nv);
   double* impulse =
-      s.acting ? take(nv) : nullptr;  // if work is computed: impulse of the forces at both ends, and impulse of the terms of A
+      s.acting ? take(nv) : nullptr;  // only if work is computed: impulse of the forces at both ends and of the terms of A
   for (int k = 0; k < nv && impulse; ++k) impulse[k] = 0.5 * h * s.acting[k];
   solve(k1);
   for (int k = 0; k < nv; ++k) u[k] = h * k1[k], v[k] = x.v[k] + h * k1[nv + k];
@@ -155,7 +155,7 @@ void linearly_implicit_step(System<double>& s, double time, double h, const Simu
   s.watches = s.guards();
   exponential_rate(s.tree, u, v, k2);
   s.evaluate(time + h, q, v, z, k2 + nv, k2 + 2 * nv);
-  // forces that produce the accelerations of the beginning, minus the forces at the predicted state
+  // forces that would produce, at the predicted state, the accelerations of the beginning, minus the forces that act there
   double* moved = impulse ? take(nv) : nullptr;
   if (moved) {
     for (int k = 0; k < nv; ++k) impulse[k] += 0.5 * h * s.acting[k];
@@ -185,14 +185,14 @@ void linearly_implicit_step(System<double>& s, double time, double h, const Simu
   for (int k = 0; k < nv + nz; ++k) x.v[k] += k1[nv + k];  // v and z are contiguous
 }
 
-/// Largest rate, times the step, for which a Runge-Kutta step of order 4 dissipates at most as much energy of an oscillation as the linearly implicit
-/// step.
+/// Largest product of rate and step length for which an explicit Runge-Kutta step of order 4 is taken. Up to this value, it dissipates at most as
+/// much energy of an oscillation as the linearly implicit step.
 constexpr double followed = 0.7;
 
 inline void rosenbrock_step(System<double>& s, double time, double h, const SimulationState<double>& x) {
   Response<double> response(s, time, x.q, x.v);
   const double status = s.status, rate = fastest_rate(s, time, h, x.q, x.v, x.z, response, true).rate;
-  // the status of states that lie outside the solution (for differences only) is ignored
+  // ignore failures at states that were evaluated only for finite differences, because the solution does not pass through them
   if (s.status != caller_failed) s.status = status;
   if (rate <= followed) return runge_kutta_step(s, time, h, x);
   if (s.record) *s.record->linearly_implicit += 1.0;

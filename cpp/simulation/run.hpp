@@ -27,7 +27,8 @@ class Run {
     double start;  // times of fixed steps are start + k dt
     Count k;
     double dt, t, h;  // h: length of the next adaptive step
-    Shown shown;  // last output state; the end may be within the step that begins at x, and a later run then continues from x
+    // last output state; it differs from x if the run ended within a step, because x is then the beginning of that step, where a later run continues
+    Shown shown;
 
     template <class Field> void fields(Field&& field) {
       field("x", x), field("start", start), field("k", k), field("dt", dt), field("t", t), field("h", h), field("shown", shown);
@@ -77,8 +78,8 @@ class Run {
   }
 
   /// Set the end of the run and its samples. With fixed steps these are the states after every `every` steps and at the end, or states at `times`,
-  /// interpolated between steps. With adaptive steps, `times`, or every dt and the end. The state at the beginning is the first sample, unless `times`
-  /// begin later. Events up to the last output state are not reported again.
+  /// interpolated between steps. With adaptive steps, `times`, or every dt and the end. The state at the beginning is the first sample, unless
+  /// `times` begin later. Events up to the last output state are not reported again.
   void aim(double end, std::optional<std::vector<double>> times, Count every, const AdaptiveRun::Options& options) {
     end_ = end, since_ = at.shown.time, every_ = every, options_ = options, sampled_ = 0;
     begins_ = !times || (!times->empty() && times->front() == since_);
@@ -119,7 +120,7 @@ class Run {
     };
   }
 
-  /// Record the last step up to the event that ended the run, from its state `begun` on.
+  /// Record the monitored data of the last step from the time `begun` to the event that ended the run.
   void record_part(double begun, const double* before) {
     const double end = events.occurred.back().time, h = end - begun;
     if (facts(s_.plan.method).adaptive()) {
@@ -295,7 +296,7 @@ class Run {
     if (ended())
       end_by_event(segment);
     else if (done.status != 0.0 && times_ && at.t > at.shown.time)
-      at.shown = {at.t, at.x};  // so that later samples follow it
+      at.shown = {at.t, at.x};  // so that a later run outputs only samples after this state
     else if (done.status == 0.0 && finished_)
       at.shown = {end_, std::move(last)};
     return segment;
@@ -312,7 +313,7 @@ class Run {
   Count sampled_ = 0;
   double refused_ = 0.0;  // status of the controllers' first samples, taken at the beginning of the run; nonzero after a failure
   bool finished_ = false;
-  std::vector<double> carried_at_end_;  // state of a run with fixed steps that ended at an event
+  std::vector<double> carried_at_end_;  // monitored data (record.hpp) at the event that ended a run with fixed steps
 };
 
 }  // namespace sarrus

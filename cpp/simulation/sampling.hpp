@@ -21,7 +21,7 @@ template <class T> double next_sample(const ForceElements& elements, const T* he
   return due;
 }
 
-/// Return the largest difference between times that are treated as equal.
+/// Return the largest difference [s] between two times that are treated as equal.
 inline double one_instant(const ForceElements& elements) {
   double slack = never;
   each_that_holds(elements, [&](const auto& element) { slack = std::min(slack, element.instant()); });

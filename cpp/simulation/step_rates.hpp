@@ -295,7 +295,7 @@ void implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const
     rule.apply(y, fixed_point);
     for (int first = 0; first < n; first += together) {
       const int count = std::min(together, n - first);
-      P seed[together];  // its magnitude is that of the value from which it is subtracted
+      P seed[together];  // perturbations with the magnitude of the values from which they are subtracted
       for (int d = 0; d < count; ++d) {
         seed[d] = P(1.0);
         for (int r = 0; r < n; ++r) seed[d] = most(seed[d], P(abs(along(fixed_point[r].rate, d)) / rule.unit(r).value));
@@ -389,7 +389,7 @@ SARRUS_NOINLINE P step_with_rates(const Tree& tree, Arena& arena, const Plan& pl
   if (onto != Onto::none) project(s, T(time), state.q, state.v, nullptr, onto == Onto::loops);
   if (start) tell(start);
   const double end = time + h;
-  for (double from = time, to = end; h != 0.0; from = to) {  // as in advance()
+  for (double from = time, to = end; h != 0.0; from = to) {  // samples divide the step, as in advance()
     const double due = s.samples() ? next_sample(plan.force_elements, s.held_values) : end;
     to = due < end - one_instant(plan.force_elements) ? due : end;
     step_once(s, T(from), T(from != time || to != end ? to - from : h), state);

@@ -173,7 +173,7 @@ class StepRows {
     MovingPlace at = {};
     if (!move(row, all, point, k, contact_steps::difference / std::sqrt(squares), at)) return;
     if (square(h_) * (dot(at.n_dot, at.n_dot) + dot(at.p_dot, at.p_dot) / square(size)) > 1.0)
-      return;  // where a corner touches a corner, the normal has no rate
+      return;  // if two corners touch, the rate of the normal is undefined
     bend(row, point.at.distance, moving_bias(k, {row.first, row.second, row.friction}, row.position, row.axes, at));
   }
   /// Compute the rates of a contact point and of its normal, by central differences between `moment` seconds before and after. Returns false if the

@@ -28,9 +28,10 @@ template <class T> struct RungeKutta {
   bool exponential;
   // if not null, each stage is projected onto the loops, and the velocities in this mask do not change
   const bool* fixed_velocities;
-  Slopes<T>* slope;  // one per stage
-  T *u, *q, *v, *z;  // of the current stage
-  // if work is computed: the power in each stage; the sums so far of impulses (nv) of forces and of displacements (nv) for dampers; q in the middle
+  Slopes<T>* slope;  // slopes of each stage
+  T *u, *q, *v, *z;  // argument of the exponential and state of the current stage
+  // only if work is computed: power in each stage; sums of the impulses (nv) of forces, and of the displacements (nv) for dampers, over the previous
+  // stages; q in the middle of the step
   T *power = nullptr, *impulse = nullptr, *passed = nullptr, *q_middle = nullptr;
 
   explicit RungeKutta(System<T>& system, const bool* fixed = nullptr)

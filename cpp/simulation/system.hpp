@@ -67,7 +67,7 @@ template <class T> struct System {
   const T* held_values = nullptr;  // values of sampled elements, which follow z, and the counted angles
   T since = T(0.0);  // time at which angles were last counted
   bool has_springs = true;  // true if springs of loop joints are included in the forces
-  Chords<T> chords{};  // to be stored or used: see rates.hpp
+  Chords<T> chords{};  // chords of limited forces, to be stored or used (rates.hpp)
   DryFriction<T>* friction = nullptr;  // dry friction of joints (friction.hpp); null: none
 
   // watches: the next evaluation must compute the work of constraint forces. worked: the square of the ratio of this work to the largest possible

@@ -1,4 +1,4 @@
-// Checks of the times of a run, whose messages name the argument and its cure.
+// Checks of the times of a run. Messages contain the name and value of the argument, and a valid alternative.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,10 @@ namespace sarrus {
 /// Start, duration and step of a run [s]. The checks throw std::invalid_argument.
 struct Timing {
   static constexpr double most_steps = 9007199254740992.0;  // 2^53, the largest count that a double represents exactly
-  static constexpr double shortest_period = 1e-9;  // of samples, as a fraction of the duration: more samples would take days
-  static constexpr double shortest_part = 1e-3;  // of samples, as a fraction of a step: Ctrl-C is only checked between steps
+  // period of samples, as a fraction of the duration; more samples would take days
+  static constexpr double shortest_period = 1e-9;
+  // period of samples, as a fraction of a step; with shorter ones Ctrl-C, which is only checked between steps, would have no effect for a long time
+  static constexpr double shortest_part = 1e-3;
 
   double start, duration, step;
 

@@ -12,7 +12,7 @@ template <class T> struct Pose {
   Vec3<T> position;
 };
 
-/// The pose after unit time at the constant velocity m, which is in the moving axes.
+/// Return the pose after unit time at the constant velocity m, given in the moving axes.
 template <class T> inline Pose<T> exp(const Motion<T>& m) {
   const Vec3<T>& w = m.angular;
   const T t2 = dot(w, w);
@@ -27,7 +27,7 @@ template <class T> inline Pose<T> exp(const Motion<T>& m) {
   return {exp(w), m.linear + wv * a + cross(w, wv) * b};
 }
 
-/// The constant velocity that leads to this pose in unit time.
+/// Return the constant velocity that leads to this pose in unit time.
 template <class T> inline Motion<T> log(const Pose<T>& x) {
   const Vec3<T> w = log(x.rotation);
   const T t2 = dot(w, w);
@@ -47,17 +47,18 @@ template <class T> inline Motion<T> log(const Pose<T>& x) {
 //   J_l = sum of ad^n / (n + 1)! = 1 + a ad + b ad^2         a = (1 - cos t)/t^2,  b = (t - sin t)/t^3
 //   J_l^-1                       = 1 - ad/2 + k ad^2         k = (1 - t/2 cot(t/2))/t^2
 //
-// for rotations, ad = skew(w), t = |w|. A rigid motion's ad = [w~ 0; v~ w~] has the same on dual numbers: where a function of w~ has the
-// rate of it along v, [f 0; f-dot f] is that function of ad (Selig 2005, 4.5; transference). The logarithm's tangent map is the inverse.
+// for rotations, with ad = skew(w), t = |w|. For a rigid motion, ad = [w~ 0; v~ w~], and the same functions are evaluated on dual numbers: if f is a
+// function of w~, and f-dot its rate along v, then [f 0; f-dot f] is this function of ad (Selig 2005, 4.5; principle of transference). The tangent
+// map of the logarithm is the inverse of that of exp.
 
-/// sum of coefficient[n] x^n
+/// Return the sum of coefficient[n] x^n.
 template <class T, int N> SARRUS_INLINE T polynomial(const double (&coefficient)[N], const T& x) {
   T sum = T(coefficient[N - 1]);
   for (int n = N - 2; n >= 0; --n) sum = sum * x + T(coefficient[n]);
   return sum;
 }
 
-/// x skew(w) + y skew(w)^2 + 1
+/// Return 1 + x skew(w) + y skew(w)^2.
 template <class T> SARRUS_INLINE Mat3<T> rotation_polynomial(const Vec3<T>& w, const T& x, const T& y) {
   const Mat3<T> W = skew(w), WW = W * W;
   Mat3<T> J;
@@ -66,7 +67,8 @@ template <class T> SARRUS_INLINE Mat3<T> rotation_polynomial(const Vec3<T>& w, c
   return J;
 }
 
-/// For angles below half a radian the series and their rates are exact to rounding; the closed forms would lose digits.
+/// Coefficients of the tangent maps. For angles below half a radian, series are used: they and their rates are exact to rounding, while the closed
+/// forms would lose digits.
 template <class T> struct HalfAngle {
   T t2, t, s, c;
   decltype(t2 < t2) small;

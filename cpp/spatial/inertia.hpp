@@ -9,7 +9,7 @@ namespace sarrus {
 template <class T> struct Inertia {
   T m;  // mass [kg]
   Vec3<T> h;  // mass times centre of mass [kg m]
-  Sym3<T> I;  // about the origin [kg m2]
+  Sym3<T> I;  // rotational inertia about the origin [kg m2]
 
   static SARRUS_INLINE Inertia zero() { return {T(0.0), zero3<T>(), Sym3<T>::zero()}; }
   template <class U> SARRUS_INLINE Inertia<U> cast() const { return {U(m), sarrus::cast<U>(h), I.template cast<U>()}; }
@@ -17,17 +17,17 @@ template <class T> struct Inertia {
     m += b.m, h += b.h, I += b.I;
     return *this;
   }
-  /// Momentum, or the force for an acceleration.
+  /// Return the momentum for a velocity, or the force for an acceleration.
   SARRUS_INLINE Force<T> operator*(const Motion<T>& v) const {
     return {I * v.angular + cross(h, v.linear), v.linear * m - cross(h, v.angular)};
   }
-  /// Wrench that a rotation at constant w requires: [w x I w; w x (w x h)] (4.21).
+  /// Return the wrench that a rotation at constant w requires: [w x I w; w x (w x h)] (4.21).
   SARRUS_INLINE Force<T> gyroscopic(const Vec3<T>& w) const { return {cross(w, Vec3<T>(I * w)), cross(w, Vec3<T>(cross(w, h)))}; }
 };
 
 template <class T> SARRUS_INLINE Inertia<T> cast(const Inertia<double>& b) { return b.cast<T>(); }
 
-/// The inertia of a body, converted from frame B to frame A, where X is the pose of B in A (4.4, by the parallel axis theorem 3.31).
+/// Convert the inertia of a body from frame B to frame A, where X is the pose of B in A (4.4, by the parallel axis theorem 3.31).
 template <class T> SARRUS_INLINE Inertia<T> transformed(const Transform<T>& X, const Inertia<T>& b) {
   const Vec3<T> h = X.R * b.h, k = h + X.p * (T(0.5) * b.m);
   Sym3<T> I = rotate(X.R, b.I);
@@ -38,7 +38,7 @@ template <class T> SARRUS_INLINE Inertia<T> transformed(const Transform<T>& X, c
   return {b.m, h + X.p * b.m, I};
 }
 
-/// Euler tensor J = tr(I)/2 - I, the integral of r r^T dm (3.29).
+/// Return the Euler tensor J = tr(I)/2 - I, the integral of r r^T dm (3.29).
 template <class T> SARRUS_INLINE Sym3<T> euler_tensor(const Sym3<T>& I) {
   const T half_trace = T(0.5) * (I.xx + I.yy + I.zz);
   return {half_trace - I.xx, -I.xy, -I.xz, half_trace - I.yy, -I.yz, half_trace - I.zz};
@@ -60,7 +60,7 @@ template <class T> struct ArticulatedInertia {
   SARRUS_INLINE Force<T> operator*(const Motion<T>& v) const {
     return {I * v.angular + H * v.linear, transpose_times(H, v.angular) + M * v.linear};
   }
-  /// this -= x y^T, for several products whose sum is symmetric.
+  /// Subtract x y^T. The sum of all subtracted products must be symmetric.
   SARRUS_INLINE void subtract_product(const Force<T>& x, const Force<T>& y) {
     const Vec3<T>&n = x.angular, &f = x.linear, &m = y.angular, &g = y.linear;
     I += Sym3<T>{-n(0) * m(0), -n(0) * m(1), -n(0) * m(2), -n(1) * m(1), -n(1) * m(2), -n(2) * m(2)};
@@ -68,7 +68,7 @@ template <class T> struct ArticulatedInertia {
     for (int r = 0; r < 3; ++r)
       for (int s = 0; s < 3; ++s) H(r, s) -= n(r) * g(s);
   }
-  /// Magnitude of the terms of s . (this s), to estimate its rounding error.
+  /// Return the magnitude of the terms of s . (this s), to estimate the rounding error of this product.
   SARRUS_INLINE T size_along(const Motion<T>& s) const {
     return (I.xx + I.yy + I.zz) * dot(s.angular, s.angular) + (M.xx + M.yy + M.zz) * dot(s.linear, s.linear);
   }

@@ -1,5 +1,4 @@
-// Spatial vectors [angular; linear], in the axes and at the origin of their
-// frame (van der Merwe 2.1-2.3), and the rigid transform between frames.
+// Spatial vectors [angular; linear], in the axes and at the origin of their frame (van der Merwe 2.1-2.3), and the rigid transform between frames.
 #pragma once
 
 #include "vector.hpp"
@@ -32,7 +31,7 @@ template <class T> struct Force {
 template <class T> SARRUS_INLINE Force<T> operator*(const Force<T>& a, const T& s) { return {a.angular * s, a.linear * s}; }
 template <class T> SARRUS_INLINE Force<T> operator+(Force<T> a, const Force<T>& b) { return a += b; }
 
-/// Power of a force along a motion.
+/// Return the power of a force along a motion.
 template <class T> SARRUS_INLINE T dot(const Motion<T>& m, const Force<T>& f) {
   return dot(m.angular, f.angular) + dot(m.linear, f.linear);
 }
@@ -53,7 +52,7 @@ template <class T> struct Transform {
   SARRUS_INLINE Transform operator*(const Transform& b) const { return {R * b.R, R * b.p + p}; }
   SARRUS_INLINE Transform inverse() const { return {R.transpose(), -transpose_times(R, p)}; }
 
-  /// The same motion seen from B (2.6).
+  /// Convert a motion from A's axes and origin to B's (2.6).
   SARRUS_INLINE Motion<T> to_child(const Motion<T>& m) const {
     return {transpose_times(R, m.angular), transpose_times(R, Vec3<T>(m.linear + cross(m.angular, p)))};
   }
@@ -71,13 +70,13 @@ template <class T> struct Transform {
 
 template <class T> SARRUS_INLINE Transform<T> cast(const Transform<double>& X) { return X.cast<T>(); }
 
-/// Convert a motion or force to axes rotated by R at the same point, and the inverse.
+/// turned: convert a motion or force to axes rotated by R, at the same point. The inverse function follows.
 template <class T> SARRUS_INLINE Motion<T> turned(const Mat3<T>& R, const Motion<T>& m) { return {R * m.angular, R * m.linear}; }
 template <class T> SARRUS_INLINE Motion<T> in_axes(const Mat3<T>& R, const Motion<T>& m) {
   return {transpose_times(R, m.angular), transpose_times(R, m.linear)};
 }
 
-/// Six numbers, [angular; linear].
+/// Read six numbers, [angular; linear].
 template <class T> SARRUS_INLINE Motion<T> load_motion(const T* x) {
   return {vec3<T>(x[0], x[1], x[2]), vec3<T>(x[3], x[4], x[5])};
 }

@@ -1,5 +1,5 @@
-// Access of algorithms to the parameters of a mechanism. Parameters are doubles, which all lanes of a packet share. In a Packet<W, true>, however,
-// each lane is another mechanism of the same structure. The parameter that the structure stores at address x then has W values, one per lane, which
+// Access of algorithms to the parameters of a mechanism. Parameters are doubles, which all lanes of a packet share, except in a Packet<W, true>:
+// there each lane is another mechanism of the same structure. A parameter with the address x in that structure then has W values, one per lane, which
 // are contiguous at `shift` + W x (kernels/variant_copies.hpp). Values are read where they are stored, without a copy.
 #pragma once
 

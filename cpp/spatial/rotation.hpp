@@ -24,7 +24,7 @@ template <class T> struct Quaternion {
   }
 };
 
-/// R(q) = R(q/|q|): the division by the squared norm ensures that R is a rotation, even if the norm of q has drifted.
+/// Return R(q/|q|). The division by the squared norm ensures that R is a rotation, even if the norm of q has drifted.
 template <class T> SARRUS_INLINE Mat3<T> rotation(const Quaternion<T>& q) {
   const T s = T(2.0) / q.squared_norm();
   const T xs = q.x * s, ys = q.y * s, zs = q.z * s;
@@ -37,8 +37,8 @@ template <class T> SARRUS_INLINE Mat3<T> rotation(const Quaternion<T>& q) {
   return R;
 }
 
-/// exp: the quaternion of a rotation vector. For small angles the series of sin(t/2)/t is exact to rounding. Lanes that do not use the closed form
-/// evaluate it at 1, so that it is finite.
+/// Return the quaternion of a rotation vector. For small angles the series of sin(t/2)/t is used, which is exact to rounding. Lanes that do not use
+/// the closed form evaluate it at 1, so that it is finite.
 template <class T> inline Quaternion<T> exp(const Vec3<T>& r) {
   const T t2 = dot(r, r);
   const auto small = t2 < T(1e-8);
@@ -49,12 +49,12 @@ template <class T> inline Quaternion<T> exp(const Vec3<T>& r) {
   return {r(0) * k, r(1) * k, r(2) * k, select(small, T(1.0) - t2 / T(8.0), c)};
 }
 
-/// log: the rotation vector of a unit quaternion, of length at most pi (q and -q are one rotation). At half a revolution, the sign of the
-/// quaternion's vector part, which is not affected by rounding, determines the direction.
+/// Return the rotation vector of a unit quaternion, of length at most pi (q and -q are one rotation). At half a revolution its direction is that of
+/// the quaternion's vector part, which rounding does not affect.
 template <class T> inline Vec3<T> log(const Quaternion<T>& q) {
   const Vec3<T> v = q.vector();
   const T s2 = dot(v, v), turn = select(q.w < T(-1e-9), T(-1.0), T(1.0)), w = q.w * turn;
-  // for small rotations the series is exact to rounding; if loops are nearly closed, all rotations are small
+  // for small rotations the series is exact to rounding. This case is frequent, because all rotations are small if loops are nearly closed
   const auto large = s2 > T(1e-6);
   const T x = s2 / (w * w);
   T share = T(2.0) / w * (T(1.0) - x * (T(1.0 / 3.0) - x * T(0.2)));
@@ -65,7 +65,7 @@ template <class T> inline Vec3<T> log(const Quaternion<T>& q) {
   return v * (turn * share);
 }
 
-/// Rotation about a coordinate axis, from sine and cosine: R e_axis = e_axis.
+/// Return the rotation about a coordinate axis, from sine and cosine of the angle.
 template <class T> SARRUS_INLINE Mat3<T> rotation_x(const T& s, const T& c) {
   Mat3<T> R;
   R(0, 0) = T(1.0), R(0, 1) = T(0.0), R(0, 2) = T(0.0);
@@ -87,7 +87,7 @@ template <class T> SARRUS_INLINE Mat3<T> rotation_z(const T& s, const T& c) {
   R(2, 0) = T(0.0), R(2, 1) = T(0.0), R(2, 2) = T(1.0);
   return R;
 }
-/// Rotation about any unit axis (Rodrigues; SpaceDyn 3.4 with the terms that its print omits).
+/// Return the rotation about any unit axis (Rodrigues; SpaceDyn 3.4, with the terms that are missing in print).
 template <class T> SARRUS_INLINE Mat3<T> rotation_about(const Vec3<T>& axis, const T& s, const T& c) {
   const T k = T(1.0) - c;
   Mat3<T> R;

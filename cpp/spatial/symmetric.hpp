@@ -1,12 +1,13 @@
-// The inverse of a small symmetric positive definite matrix, such as a joint's own inertia: L D L^T without pivots or branches.
+// Inverse of a small symmetric positive definite matrix, such as the inertia along a joint's velocities, by L D L^T without pivots or branches.
 #pragma once
 
 #include "../simd/packet.hpp"
 
 namespace sarrus {
 
-/// Inverse of A (N x N, N at most `most`). The lower half of A is read and destroyed; `inverse` has rows of 6. `scale`: magnitude of the terms of the
-/// diagonal. A pivot at the rounding level of this magnitude is treated as zero, and the inverse is then not finite.
+/// Compute the inverse of A (N x N, N at most `most`). The lower half of A is read and destroyed; `inverse` has rows of 6. `scale`: magnitude of the
+/// terms that are summed in the diagonal entries. A pivot at the rounding level of this magnitude is treated as zero, and the inverse is then not
+/// finite.
 template <class T, int most> SARRUS_INLINE void invert_symmetric(int N, T (&A)[most][most], const T (&scale)[most], T* inverse) {
   if constexpr (most == 1) {
     inverse[0] = T(1.0) / unless_rounding(A[0][0], scale[0]);
@@ -37,7 +38,7 @@ template <class T, int most> SARRUS_INLINE void invert_symmetric(int N, T (&A)[m
   }
 }
 
-/// Product of a row and a column, n numbers each.
+/// Return the scalar product of two arrays of n numbers.
 template <class T> SARRUS_INLINE T dot(int n, const T* a, const T* b) {
   T sum = T(0.0);
   for (int k = 0; k < n; ++k) sum += a[k] * b[k];

@@ -48,8 +48,8 @@ template <class T> SARRUS_INLINE Vec3<T> cross(const Vec3<T>& a, const Vec3<T>& 
   return vec3<T>(a(1) * b(2) - a(2) * b(1), a(2) * b(0) - a(0) * b(2), a(0) * b(1) - a(1) * b(0));
 }
 
-// R * x and R * S, used instead of Eigen's products. They are written out, so that the compiler folds the zeros and ones of a joint's axis into them.
-// The transpose is a function, because an expression object would copy packets.
+// Products R * x and R * S, used instead of Eigen's. They are written out, so that the compiler can use the zeros and ones of a joint's axis as
+// constants. The transpose is a function, because an expression object would copy packets.
 template <class T> SARRUS_INLINE Vec3<T> operator*(const Mat3<T>& A, const Vec3<T>& b) {
   return vec3<T>(A(0, 0) * b(0) + A(0, 1) * b(1) + A(0, 2) * b(2), A(1, 0) * b(0) + A(1, 1) * b(1) + A(1, 2) * b(2),
                  A(2, 0) * b(0) + A(2, 1) * b(1) + A(2, 2) * b(2));
@@ -64,12 +64,12 @@ template <class T> SARRUS_INLINE Mat3<T> operator*(const Mat3<T>& A, const Mat3<
     for (int i = 0; i < 3; ++i) C(i, j) = A(i, 0) * B(0, j) + A(i, 1) * B(1, j) + A(i, 2) * B(2, j);
   return C;
 }
-/// Product with an Eigen expression, which is evaluated first.
+/// Return the product with an Eigen expression, which is evaluated first.
 template <class T, class E> SARRUS_INLINE auto operator*(const Mat3<T>& A, const Eigen::MatrixBase<E>& b) {
   return A * typename E::PlainObject(b);
 }
 
-/// Skew-symmetric tensor of a vector, skew(a) b = a x b (van der Merwe 2.8).
+/// Return the skew-symmetric tensor of a vector, skew(a) b = a x b (van der Merwe 2.8).
 template <class T> SARRUS_INLINE Mat3<T> skew(const Vec3<T>& a) {
   Mat3<T> S;
   S(0, 0) = T(0.0), S(0, 1) = -a(2), S(0, 2) = a(1);
@@ -101,14 +101,14 @@ template <class T> struct Sym3 {
 template <class T> SARRUS_INLINE Sym3<T> cast(const Sym3<double>& S) { return S.cast<T>(); }
 template <class T> SARRUS_INLINE Sym3<T> operator+(Sym3<T> a, const Sym3<T>& b) { return a += b; }
 
-/// R S R^T.
+/// Return R S R^T.
 template <class T> SARRUS_INLINE Sym3<T> rotate(const Mat3<T>& R, const Sym3<T>& S) {
   const Vec3<T> x = S * Vec3<T>(R.row(0)), y = S * Vec3<T>(R.row(1)), z = S * Vec3<T>(R.row(2));
   const auto row = [&](int i, const Vec3<T>& c) { return R(i, 0) * c(0) + R(i, 1) * c(1) + R(i, 2) * c(2); };
   return {row(0, x), row(1, x), row(2, x), row(1, y), row(2, y), row(2, z)};
 }
 
-/// a b^T + b a^T.
+/// Return a b^T + b a^T.
 template <class T> SARRUS_INLINE Sym3<T> symmetric_product(const Vec3<T>& a, const Vec3<T>& b) {
   return {T(2.0) * a(0) * b(0), a(0) * b(1) + a(1) * b(0), a(0) * b(2) + a(2) * b(0),
           T(2.0) * a(1) * b(1), a(1) * b(2) + a(2) * b(1), T(2.0) * a(2) * b(2)};

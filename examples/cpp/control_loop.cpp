@@ -1,5 +1,5 @@
-// A control loop at 1 kHz in C++: the crank of a four-bar follows a sine by computed torque. Each millisecond computes the effort of the motor, and
-// simulates the mechanism. The loop allocates no memory, which is counted. tests/core/test_core_alone.py does the same in Python.
+// A control loop at 1 kHz in C++: the crank of a four-bar follows a sine by computed torque. Each cycle of 1 ms computes the effort of the motor, and
+// simulates the mechanism. The loop allocates no memory; the program counts allocations. tests/core/test_core_alone.py runs the same loop in Python.
 #include <sarrus.hpp>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ void* operator new(std::size_t size) {
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
-using Vector = std::array<double, 3>;  // of the tree's velocities: motor, pin1, pivot
+using Vector = std::array<double, 3>;  // one entry for each velocity of the tree: motor, pin1, pivot
 
 int main() {
   const sarrus::Robot robot = four_bar(0.4, 1.1, 0.9, 1.0);
@@ -44,7 +44,7 @@ int main() {
     const double error = begins_at + 0.3 * (1.0 - std::cos(phase)) - q[0], rate = 0.9 * std::sin(phase) - v[0];
     const double reference = 2.7 * std::cos(phase) + 100.0 * error + 20.0 * rate;
 
-    // effort for the desired acceleration of the crank, which is an affine function of the effort
+    // compute the effort for the desired acceleration of the crank; the acceleration is an affine function of the effort
     const Vector zero = {0.0, 0.0, 0.0}, unit = {1.0, 0.0, 0.0};
     const double idle = robot.forward_dynamics(work, q, v, zero)[0];
     const double gain = robot.forward_dynamics(work, q, v, unit)[0] - idle;

@@ -12,7 +12,7 @@ int main(int count, char** arguments) {
   if (count != 2) return std::fprintf(stderr, "usage: %s FILE.json\n", arguments[0]), 2;
   const sarrus::Robot robot = sarrus::load(arguments[1]);
 
-  // a circle of 10 cm below the home, a turn a second
+  // path: a circle of 10 cm below the home position, one revolution per second
   sarrus::PathInputs path;
   Numbers circle;
   for (int k = 0; k < 50; ++k) {
@@ -27,7 +27,7 @@ int main(int count, char** arguments) {
   for (int k = 0; k < q.rows(); ++k) {
     const double angle = 2.0 * M_PI * k / 50.0, rate = 2.0 * M_PI;
     const Numbers at(q.row(k).begin(), q.row(k).end());
-    // the platform does not turn, so its axes are those of the world
+    // the platform does not rotate, so its axes are parallel to those of the world
     const Numbers velocity = {-0.1 * rate * std::sin(angle), 0.1 * rate * std::cos(angle), 0.0};
     const Numbers v = robot.complete_velocity(at, {}, {{"platform", velocity}});
     const Numbers acceleration = {-0.1 * rate * rate * std::cos(angle), -0.1 * rate * rate * std::sin(angle), 0.0};

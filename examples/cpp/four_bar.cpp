@@ -42,7 +42,7 @@ int main() {
   row.resize(simulation.size());  // the state, then internal variables of the simulation
   print("simulated", row);
 
-  // the same, with an event: stop when the crank is at 1.5 rad
+  // simulate again, with an event that ends the simulation when the crank is at 1.5 rad
   sarrus::EventFinder turned({{1, true}});
   const auto angle = [](int, double, const double* x) { return x[0] - 1.5; };
   const auto within = [&](const double* x, double time, double h, double* state) { simulation.part_of_step(time, h, x, state); };

@@ -1,4 +1,4 @@
-// Wrenches of all joints of a four-bar in two motions, for the choice of its bearings, and the components that rigid bodies do not determine
+// Wrenches of all joints of a four-bar in two motions, as needed for the choice of its bearings, and the indeterminate components of its reactions
 // (tests/core/test_core_alone.py compares them with Python).
 #include <sarrus.hpp>
 
@@ -26,7 +26,7 @@ int main() {
   print("wrench", one.wrenches), print("effort", one.efforts);
 
   options.actuated = {"pivot", "motor"};
-  sarrus::Numbers two[3] = {q, v, a};  // this motion, and rest
+  sarrus::Numbers two[3] = {q, v, a};  // two states: this motion, and rest
   two[0].insert(two[0].end(), q.begin(), q.end());
   for (int k : {1, 2}) two[k].insert(two[k].end(), 3, 0.0);
   const sarrus::JointWrenches many = robot.joint_wrenches(two[0], two[1], two[2], options);

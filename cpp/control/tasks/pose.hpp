@@ -16,7 +16,8 @@ namespace sarrus {
 /// A (6 each).
 struct PoseTarget {
   Targets numbers;
-  int call = -1;  // index of the target's first value among the arguments of the call; -1: the target is no argument
+  // index of the target's first value among the arguments of the call; -1: the target is a constant and time functions
+  int call = -1;
 
   template <class F> void fields(F field) { field("numbers", numbers), field("call", call); }
 
@@ -104,8 +105,8 @@ struct PoseFollower {
     add_columns(s, frame.link, me.X.p, 1.0, all, along, out.J);
     add_columns(s, reference.link, p_t, -1.0, all, along, out.J);
 
-    // Components s = E^T e along axes that rotate with w_E: s-dot = E^T (e-dot - w_E x e). s-dot-dot includes the accelerations of a rotating frame.
-    // One of these, w_E-dot x e, depends in part on joint accelerations, through the reference
+    // Components s = E^T e along axes that rotate with w_E have the rate s-dot = E^T (e-dot - w_E x e). s-dot-dot also contains the terms of a
+    // rotating frame; one of them, w_E-dot x e, depends on joint accelerations if the reference frame moves
     const Vec3<T>& w_E = target_axes ? V_t.angular : w0;
     const Vec3<T>& alpha_E = target_axes ? A_t.angular : base.A.angular;
     const auto turning = [&](const Vec3<T>& x, const Vec3<T>& x_dot) {

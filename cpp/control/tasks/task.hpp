@@ -12,7 +12,7 @@
 // A type of acceleration task is derived from AccelerationTask, and defines for a state s
 //
 //   evaluate(s, out)        J, r and the error of each row
-//   rigid_mobility(s, rigid_body, row)   J M^-1 J^T of a row if the mechanism were one rigid body: the lower bound of its scale
+//   rigid_mobility(s, rigid_body, row)   J M^-1 J^T of a row if the mechanism were one rigid body: a lower bound of the row's scale
 //   group(row)              rows of a group share one scale; default: each row is a separate group
 //   companions()            number of additional rows of J without targets that complete the groups; default: none
 //
@@ -42,7 +42,7 @@ template <class T> struct TaskState {
   Arena& arena;
   const T *q, *v, *time, *parameter;
   const T* call;  // arguments of the call, for targets that the caller computes
-  Kinematics<T> k;  // at zero joint accelerations
+  Kinematics<T> k;  // its accelerations are those at zero joint accelerations
   // motion of loop joints, if tasks, motors or limits use it; its `a` is the acceleration at zero tree accelerations (drift)
   LoopJoints<T> loop;
   bool counts;  // true if the caller counts the revolutions of loop joints
@@ -79,8 +79,8 @@ SARRUS_INLINE void add_columns(const TaskState<T>& s, int link, const Vec3<T>& p
   }
 }
 
-/// The mechanism as one rigid body. Its mobility is a lower bound of mobilities: a joint or frame has a lower mobility only by leverage, at a
-/// singular position or a dead centre.
+/// The mechanism as one rigid body, whose mobility is a lower bound of the mobilities in regular positions. Only near a singular position or a dead
+/// centre does a joint or frame have a lower mobility, because of leverage.
 template <class T> struct RigidMechanism {
   T mass = T(0.0), trace = T(0.0);  // trace of the inertia about c
   Vec3<T> c = zero3<T>();
@@ -132,7 +132,7 @@ struct RowNumbers {
   template <class T> T operator()(const TaskState<T>& s, int row) const { return s.parameter[first + row]; }
 };
 
-/// Values that may differ between runs; to each, an optional time function is added.
+/// Targets of a task: values that may differ between runs, plus optional time functions.
 struct Targets {
   std::vector<std::optional<Law>> law;
   int first = 0;

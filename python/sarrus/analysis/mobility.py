@@ -428,7 +428,7 @@ def without_redundant_constraints(
     >>> fourbar.nc, loose.nc, loose.mobility(loose.assemble()).degrees_of_freedom
     (5, 2, 1)
     >>> print(loose.warnings[0])
-    loosened: 'pin2' closes its loop in 2 rows as Gimbal(('rx', 'ry', 'rz', 'tz'), [0, 0, 0, 0, 0, 0]) instead of 5 as Revolute('y')
+    loosened: 'pin2' has 2 constraint rows as Gimbal(('rx', 'ry', 'rz', 'tz'), [0, 0, 0, 0, 0, 0]) instead of 5 rows as Revolute('y')
     """
     tolerance = checked_number("tolerance", tolerance)
     if not isinstance(robot, LoopFunctions):

@@ -232,7 +232,7 @@ def test_equally_near_answers_do_not_depend_on_the_seed():
 def test_lengths_that_cannot_close():
     """Three bars of 1 m cannot span 5 m: 2 m remain, twice the mean size of the bars."""
     with pytest.raises(
-        sarrus.AssemblyError, match=r"'pin3' \(Revolute\) stays open, by 2 of the mechanism's length.*lengths"
+        sarrus.AssemblyError, match=r"'pin3' \(Revolute\) stays open by 2 times the mechanism's length.*lengths"
     ):
         bars([1, 1, 1], 5).assemble()
     assert bars([1, 1, 1], 5).assembly_modes(fixed={"pin0": 0.0}) == []
