@@ -459,7 +459,12 @@ def forces_of(setup: Setup, core: _core.Simulation, dt: float, parameters: Array
 
         planes = [PlaneContact(*contact) for contact in planes]
     friction = at_samples(core.friction, dt) if core.has_friction else None
-    return {"efforts": at_samples(core.efforts), "friction": friction, "touching": core.touching, "on_planes": tuple(planes)}
+    return {
+        "efforts": at_samples(core.efforts),
+        "friction": friction,
+        "touching": core.touching,
+        "on_planes": tuple(planes),
+    }
 
 
 # ---- initial states --------------------------------------------------------------------------------------------------
