@@ -333,7 +333,7 @@ class Robot : public Mechanism {
     return q.data();
   }
   static std::string no_answer_text(const char* function, int status) {
-    return std::string(function) + "() has no result in this state: status " + std::to_string(status);
+    return std::string(function) + "() has no result in this state: " + meaning(status);
   }
   /// Return the number of states. Throws std::invalid_argument if the inputs have different numbers of states.
   std::size_t states_of(const char* function, const Input& q, const Input& v, const Input& a, const Input& multipliers) const {

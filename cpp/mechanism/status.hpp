@@ -17,4 +17,21 @@ enum Status : signed char {
   exhausted = 10  // a step has so many contacts that the limit of the solver's work is exceeded
 };
 
+/// Return the meaning of a status, for messages.
+inline const char* meaning(int status) {
+  switch (status) {
+    case invalid_state: return "the state is not finite, or its quaternion is not a rotation";
+    case no_answer: return "a degree of freedom has no inertia, or the loops cannot be closed";
+    case inconsistent_constraints: return "the constraints contradict one another";
+    case off_loops: return "the loops are open, or the velocity violates them";
+    case no_convergence: return "an iteration did not converge";
+    case diverged: return "the state became infinite";
+    case interrupted: return "interrupted";
+    case caller_failed: return "a function of the caller raised an error";
+    case other_branch: return "the loops are closed, but perhaps on another branch";
+    case exhausted: return "the limit of the contact solver's work is exceeded";
+    default: return "the result is not finite";
+  }
+}
+
 }  // namespace sarrus

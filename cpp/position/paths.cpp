@@ -202,8 +202,7 @@ Vector Positions::completed(const Vector& q, const Vector* v, const JointNumbers
       Operation::least_motion,
       {q.data(), given_v.data(), v ? x.data() : nullptr, weight.data(), rows.data(), pointer(time), values.data()}, out.data());
   if (status != 0.0 || !out.allFinite())
-    throw NoAnswer(std::string("the loops do not allow these ") + quantity + ": status " +
-                   std::to_string(static_cast<int>(status)));
+    throw NoAnswer(std::string("the loops do not allow these ") + quantity + ": " + meaning(static_cast<int>(status)));
   return out;
 }
 
