@@ -382,7 +382,7 @@ def along_one_step(f: Function, x: Arrays, y: Arrays, dx: Arrays) -> list[Array]
 
 
 def assembled(f: Function, x: Arrays) -> list[Array]:
-    # with other options the result could jump to another branch, and a jump has no derivative
+    # default branch='only', because with other values the result could jump to another branch, and a jump has no derivative
     options = {"branch": "only"} | dict(f.options)
     fixed = {name: x[0][..., k] for k, name in enumerate(options.pop("leading"))}
     return [f.robot.assemble(options.pop("near", None), fixed=fixed, return_status=True, **options)[0]]

@@ -219,8 +219,8 @@ def calibrate(
     options = (rows, chosen, prior, iterations, least)
     best = _fitted(fit, loss, *options)
     if loss != "squares" and _size(best.residual) > DISTURBED:
-        # the least-squares fit can distribute an outlier over all residuals, which increases the estimated spread. Therefore a second trial begins
-        # with the stated noise as the spread
+        # the least-squares fit can distribute an outlier over all residuals, which increases the estimated spread. Therefore two more fits begin
+        # with the stated noise as the spread; the best of the three is used
         trials = [_fitted(_fitted(start, "cauchy", *options, scale=1.0), loss, *options) for start in (fit, best)]
         best = min(best, *trials, key=lambda trial: (_spread(trial.residual), _cost(trial.residual, loss)))
     x, residual, place = best
@@ -423,7 +423,7 @@ class _Rows:
         """Return the residuals (rows,) and poses after changes x (p,) of the dimensions; raise AssemblyError if loops cannot be closed."""
         robot = dimensions.changed(x)
         driven = dimensions.driven(self.inputs, x)
-        # the initial guesses are so near that the branch is the same
+        # branch='any' is safe, because the initial guesses are so near that assemble() stays on their branch
         q, status = robot.assemble(near=self.start, fixed=driven, branch="any", return_status=True)
         if np.any(status):
             raise AssemblyError(

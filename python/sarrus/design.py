@@ -779,7 +779,7 @@ def tolerances(
         many = dimensions.variants(errors)
         start = np.broadcast_to(q, (samples, *q.shape))
         driven = dimensions.driven(paths, errors)
-        # the initial guesses are so near that the same branch is found
+        # branch='any' is safe, because the initial guesses are so near that assemble() stays on their branch
         q_drawn, status = many.assemble(start, fixed=driven, branch="any", threads=threads, return_status=True)
         good = (status == 0).all(axis=1)
         lost = int((~good).sum())

@@ -348,7 +348,8 @@ def loop_motions(robot: LoopFunctions, J: Array) -> FreeMotions:
     R, C = loops.row_scale[:, None], loops.column_scale[:, None]
     solution, idle = both_solutions(R * J * C[:, 0])
     basis, idle = orthonormal(C * solution.basis)[0], orthonormal(R * idle)[0]
-    # the pseudo-inverse without the scales: x has least norm in the units of v, and components of g outside the range of J are ignored
+    # remove the scales R and C from the pseudo-inverse: x then has least norm in the units of v, and components of g outside the range of J are
+    # ignored
     inverse = C * solution.inverse * R[:, 0]
     inverse = inverse - basis @ (transposed(basis) @ inverse)
     return FreeMotions(basis, solution.freedom, inverse - (inverse @ idle) @ transposed(idle))

@@ -196,7 +196,7 @@ class Builder(Changes):
         name = self._core.shape_name(body) if name is None else name
         coefficients = friction, restitution, group, torsional_friction, rolling_friction
         self._add(ShapeSpec, name, body, shape, placement, *coefficients)
-        # shapes of a file act only in contact steps; the warning is repeated for a shape that the caller adds to them
+        # a file's warning states that only method='contact' uses its shapes. Shorten this warning, because the caller adds a shape on purpose
         self.warnings[:] = [text.replace(NO_CONTACTS, SOME_CONTACTS) for text in self.warnings]
 
     @renamed_arguments(touching="enabled")
@@ -731,7 +731,7 @@ def _tried(spec: PfaffianSpec, tree: Mechanism) -> PfaffianSpec:
             expected = f"({'k' if label == 'rows' else k}, {n})"
             raise ModelError(f"{called} must return {expected} for q of shape ({tree.nq},); got {first.shape}")
         try:
-            # the batch of two states reveals a function that uses q[i] instead of q[..., i], or reduces over all states
+            # a batch of two states detects functions that use q[i] instead of q[..., i], or that reduce over all states
             both = np.broadcast_to(_returned(function, called, *arguments), (2, k, n))
             least = 1e-9 * float(np.nan_to_num(np.abs(both), posinf=0.0).max(initial=0.0))
             alike = np.allclose(both, np.stack([first, second]), rtol=1e-9, atol=least, equal_nan=True)

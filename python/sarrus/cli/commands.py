@@ -199,7 +199,7 @@ def _move_freely(name: str, output: Path) -> None:
         print(f"  {run.t[k]:6.3f}  {drift[k]:17.1e}  {run.loop_error[k]:19.1e}")
     print(flush=True)
     shown = Trajectory(robot, run.t[::STRIDE], run.q[::STRIDE], run.v[::STRIDE])
-    # a closed chain has too many coordinates for one figure; those of its motors determine the motion
+    # of a closed chain, draw only the coordinates of the motors, which determine the motion; one figure cannot show all coordinates
     quantity: str | list[str] = list(robot.actuated) if robot.nc and robot.actuated else "q"
     if (robot.nq if quantity == "q" else len(quantity)) > 9:
         quantity = list(robot.actuated[:3]) or [name for name in robot.joints if robot.joint(name).nq][:1]
@@ -442,7 +442,7 @@ def simulated(arguments: argparse.Namespace) -> int:
         run = simulate(robot, q, v, arguments.time, motors, **options)
     except IntegrationError as error:
         run, code = error.trajectory, 1
-        # the rest of the message refers to Python attributes, and is removed
+        # print the message without its end, which refers to Python attributes
         print(f"sarrus: {str(error).partition('; .trajectory of this error')[0]}", file=sys.stderr)
     print(f"{robot.name}: {run.t[-1] - run.t[0]:g} s by {run.statistics['method']}")
     with np.errstate(all="ignore"):  # the last samples of a diverged run may overflow

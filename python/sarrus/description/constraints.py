@@ -38,7 +38,7 @@ def renamed(value: Any, name: Callable[[str], str]) -> Any:
 
 # ---- constraints -----------------------------------------------------------------------------------------------------
 
-# kind of constraint in the core -> names of its numbers; None if frames and numbers do not define the kind completely
+# kind of constraint in the core -> names of its parameters; None if frames and parameters do not define such a constraint completely
 KINDS: dict[str, tuple[str, ...] | None] = _core.constraint_kinds()
 Point = tuple[float, float, float]
 

@@ -440,12 +440,12 @@ class LoopFunctions(StateFunctions):
     _velocity_jump = _undeclared("velocity_jump")
     _configuration_by_mass = _undeclared("configuration_by_mass")
     _configuration_plain = _undeclared("configuration_plain")
-    # [v + weight x with J (v + weight x) = c and least |x|]; if a is an argument: [a + weight x with J (a + weight x) = gamma]
+    # [v + weight x], where x has least norm with J (v + weight x) = c; if a is an argument, [a + weight x] with J (a + weight x) = gamma
     _least_motion = _undeclared("least_motion")
     # [configuration near q that closes the loops as well as possible; residual]: see closing.hpp
     _close = _undeclared("close")
     _branch = _undeclared("branch")  # configurations along inputs, NaN after the end of the branch: see branch.hpp
-    # [q; outcome, residual, inputs passed, singular positions passed]
+    # [q; outcome; residual; numbers of inputs and of singular positions that the path has passed]
     _move_along_branch = _undeclared("move_along_branch")
     _mobility_numbers = _undeclared("mobility_numbers")
     _bounded_efforts = _undeclared(
@@ -548,8 +548,8 @@ class LoopFunctions(StateFunctions):
         answer: Any = self._velocity_jump(q, v, restitution=restitution, time=time, **options)
         both, *status = answer if options.get("return_status") else (answer,)
         after, impulses = both[..., : self.nv], both[..., self.nv :]
-        # impulses change velocities as reactions change accelerations. So use the function for reactions, with bodies at rest and a = change, and
-        # subtract the loads of gravity and springs
+        # impulses change velocities just as reactions change accelerations. Therefore call the function for reactions with bodies at rest and with
+        # the acceleration a = change, and subtract the loads of gravity and springs
         rest, change = np.zeros(self.nv), after - np.asarray(v, dtype=float)
         shared = least_reactions(self, q, rest, change, impulses, time=time)
         shared = shared - least_reactions(self, q, rest, rest, np.zeros(self.nc), time=time)
@@ -570,7 +570,7 @@ class LoopFunctions(StateFunctions):
         v = real_rows("v", np.zeros(self.nv) if v is None else v, self.nv, finite=False)
         lead = common_axes({"q": q.shape[:-1], "v": v.shape[:-1]})
         q, v = np.broadcast_to(q, (*lead, self.nq)), np.broadcast_to(v, (*lead, self.nv))
-        # invalid states, which the core reports, are replaced, because the users' functions may fail for NaN
+        # replace invalid states by the neutral configuration, because the caller's functions may fail for NaN; the core reports these states
         q, status = cast("tuple[Array, Array]", self.normalize(q, return_status=True))
         sound = (np.asarray(status) == 0)[..., None] & np.isfinite(v).all(axis=-1, keepdims=True)
         q, v = np.where(sound, q, self.neutral()), np.where(sound, v, 0.0)

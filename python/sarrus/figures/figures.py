@@ -51,7 +51,7 @@ SPACES = {
 QUANTITIES = (*SPACES, "energy", "loop_error", "momentum", "reactions", "efforts", "joint_wrenches", "contacts")
 
 Curve = tuple[str, str, Array]  # name, unit, values (n,)
-# largest number of curves for each of two units on axes left and right; with more curves, each unit has a panel
+# curves of two units share a panel, with axes on the left and the right, if each unit has at most this number of curves
 FEW_A_SIDE = 3
 MANY = 12  # for more coordinates, a figure without named quantities shows only the motors' coordinates
 
@@ -84,7 +84,7 @@ def figure(run: Trajectory, quantities: str | Sequence[str] | None, ax: Axes | N
         )
     if len(titled) > 1:
         return canvas.stacked(run.t, titled)
-    # without a degree of freedom there is no curve
+    # the default applies to a mechanism without degrees of freedom, which has no curve
     y_label, lines = next(iter(titled.items()), (", ".join(names), {}))
     return canvas.curves(run.t, lines, y_label, ax=ax, log=names == ["loop_error"])
 

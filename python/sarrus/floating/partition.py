@@ -321,7 +321,7 @@ def equations_of_motion(
 
     J = robot.jacobian(q, frame, expressed_in=expressed_in)
     J_dot = robot.jacobian_derivative(q, v, frame, expressed_in=expressed_in)
-    # v = Y [velocities of the base in v; y-dot] + z, and x_b-dot = J v: W maps the former coordinates to [x_b-dot; y-dot]
+    # v = Y [base's entries of v; y-dot] + z, and x_b-dot = J v: W maps [base's entries of v; y-dot] to [x_b-dot; y-dot]
     moved = J @ Y
     rest = np.zeros((*moved.shape[:-2], Y.shape[-1] - 6, Y.shape[-1]))
     W = np.concatenate([moved, rest + np.eye(Y.shape[-1])[6:]], axis=-2)
@@ -439,7 +439,8 @@ def base_reaction(
     check_name("frame", frame, robot.frames)
     if hosts.get(frame, frame) not in base:
         raise ModelError(f"frame '{frame}' is not on the base, which consists of {', '.join(base)}")
-    # virtual work of a common motion of all bodies: only the base and external wrenches exert forces on the other bodies
+    # virtual work of a rigid motion of all bodies together, in which the joints do no work: the wrench of the base balances the other bodies'
+    # inertia and weight, and the external wrenches on them
     elsewhere = np.repeat([name not in base for name in robot.bodies], 10)
     pi = np.concatenate([body.inertia.parameters for body in robot.description.bodies])
     needed = applied(robot.regressor(q, v, a)[..., floating.v_slice, :], pi * elsewhere)

@@ -478,7 +478,8 @@ class _Inputs:
         numbers = [self.r.input(name + suffix, self._drawn(n)) for suffix in RATES[:count]]
         numbers += [[0.0] * n] * (3 - count)
         self.parameters += [x for row in zip(*numbers, strict=True) for x in row]
-        # time functions without polynomial pieces represent values that vary between calls
+        # a target is a time function without polynomial pieces, and the index of its value, rate and acceleration in the parameters, which are
+        # inputs of each call
         return first, [([], at + 3 * k) for k in range(n)]
 
     def _pose(self, name: str, task: Any, fields: dict[str, Any]) -> dict[str, Any]:

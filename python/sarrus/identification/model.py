@@ -555,8 +555,8 @@ def base_of(model: EffortModel, data: Samples) -> Base:
     order = np.concatenate([np.arange(len(mass), len(model.names)), np.argsort(-mass, kind="stable")]).astype(np.intp)
 
     def reduced(X: Array) -> tuple[Base, Array]:
-        # influence of each parameter on the efforts; an influence at the rounding level of the largest is zero, for example in joints that the loops
-        # lock
+        # influence of each parameter on the efforts. An influence at the rounding level of the largest is treated as zero, for example in joints
+        # that the loops lock
         moves = np.linalg.norm(X, axis=0) * model.units
         floor = ROUNDING * moves.max(initial=0.0) / model.units
         return independent_columns(X, order, floor), np.maximum(SAME * np.linalg.norm(X, axis=0), floor)

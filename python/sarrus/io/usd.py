@@ -54,7 +54,7 @@ from .usd_stage import Prim, read_stage
 
 LETTERS = "XYZ"
 WATER = 1000.0  # default density [kg/m³]
-# relative to the size of the bodies: bound of the errors in loop closure, and in coordinates that should be zero, due to frames in 32 bits
+# bound of the errors that frames in 32 bits cause in loop closure, and in coordinates that should be zero; relative to the size of the bodies
 FLOATS = 1e-5
 EXACT = 1e-10  # bound of errors in double precision
 # largest unit of length [m] and mass [kg], so that the unit of inertia (mass times length squared) is finite
@@ -468,7 +468,7 @@ class _Reader:
         if len(turning) > 1:
             fact = "general joints with several free rotations are read as a gimbal, rotations in the order x, y, z:"
             prim.note(fact, prim.attributes["name"])
-        # a Gimbal translates along rotated axes; these are the axes of body0 only if body1 is the parent
+        # a Gimbal translates along the rotated axes, those of its child; USD translates along the axes of body0, which must therefore be the child
         backward = bool(turning and sliding)
         if backward and any(limit for limit in numbers.get("limits", ())):
             low, high = np.array(numbers["limits"])

@@ -126,7 +126,7 @@ def checked_gains(mechanism: Mechanism, stabilisation: str, values: Any) -> tupl
 def check_memory(states: float, runs: int, size: int) -> None:
     """Raise MemoryError if the samples of the runs would exceed this machine's memory; called before a run starts."""
     needed = 8.0 * states * runs * max(size, 1)
-    # errors of operating systems that do not report the size of their memory
+    # suppress the errors of operating systems that do not report the size of their memory
     with contextlib.suppress(AttributeError, OSError, ValueError):
         available = float(os.sysconf("SC_PHYS_PAGES")) * float(os.sysconf("SC_PAGE_SIZE"))
         if needed > available:
@@ -406,7 +406,7 @@ class Prepared:
             from ..control.elements import CollisionContacts
 
             elements = [*elements, CollisionContacts()]
-        # default parameters of elements that depend on the effective inertia
+        # compute the effective inertia if a parameter of an element is None, because its default depends on this inertia
         felt = not only_if_felt or any(
             getattr(e, name, 0.0) is None for e in elements for name in ("damping", "stiffness")
         )

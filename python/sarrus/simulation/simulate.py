@@ -170,7 +170,7 @@ def simulate(
         integration.go(times, (rtol, atol, max_step), progress)
         return integration
 
-    # functions of the caller may count their calls, and a resumed run keeps its step
+    # the step is fixed if the caller sets dt, or if functions of the caller may count their calls; a resumed run keeps its step
     fixed = options.get("dt") is not None or checkpoint is not None or varies or adaptive or prepared.calls
     run = _reliable(attempt, () if fixed else stepping.timing.divisors()).result()
     if sensitivities is not None:
@@ -265,7 +265,7 @@ class Integration:
         self.core.restore(
             checkpoint | {"x": x, "shown": shown},
             looks=checkpoint["stabilisation"] != self.setup.stabilisation,
-            # with other force elements, the checkpoint's interpolation between the last step and the shown state is not valid
+            # if the force elements differ, the checkpoint's interpolation between the last step and the shown state is not valid
             anew=checkpoint["force_elements"] != self.prepared.forces.as_tuple(),
         )
 

@@ -220,8 +220,7 @@ class _Runs:
                 begun = np.where(begun == Status.FINISHED, sampled, begun)
             self.begun[rows] = begun
         good = self.begun == Status.FINISHED
-        # for variants, the loops of initial states may have been closed with other lengths, so that q is not
-        # comparable with them
+        # no warning for variants: the loops of q may have been closed with other lengths, so that q is not comparable with x
         if isinstance(mechanism, Mechanism):
             warn_of_starts(mechanism, q[good], x[good][:, : mechanism.nq], start)
         self._keep(slice(None), 0, np.where(good[:, None], x, np.nan))
@@ -516,7 +515,7 @@ class Sweep:
     @property
     def mechanisms(self) -> Sequence[Mechanism] | None:
         """(runs,) mechanism of each run; None if all runs have the same mechanism."""
-        # a list, so that each mechanism is created only once, because this takes time
+        # convert to a list, because Variants would create a mechanism again each time it is indexed, which takes time
         if isinstance(self._mechanisms, Variants):
             self._mechanisms = list(self._mechanisms)
         return self._mechanisms

@@ -237,7 +237,7 @@ class Trajectory:
         """Return the constructor arguments of the trajectory."""
         names = ["mechanism", "t", "q", "v", "internal_state", "loop_q", "friction", "wrenches"]
         names += ["statistics", "status", "events", "checkpoint", "touching", "on_planes"]
-        # the values of efforts and friction, because the functions that compute them cannot be pickled
+        # store the values of efforts and friction, because the functions that compute them cannot be pickled
         return {name: getattr(self, name) for name in names} | {"efforts": self._known_efforts, "a": self._given_a}
 
     # ---- quantities computed from the samples ------------------------------------------------------------------------
@@ -510,7 +510,7 @@ class Trajectory:
         from ..control.coordinates import loses_turns
 
         for k in (k for k in range(joint.type.nv) if loses_turns(self.mechanism, name, k)):
-            # the estimated rotation between two samples, which may exceed half a revolution
+            # the samples contain rotations only up to whole turns; this estimate of the rotation between two samples may exceed half a revolution
             angle = 0.5 * (v[1:, k] + v[:-1, k]) * np.diff(self.t)
             x[1:, k] -= 2.0 * np.pi * np.cumsum(np.round((np.diff(x[:, k]) - angle) / (2.0 * np.pi)))
         return _kept(x)
