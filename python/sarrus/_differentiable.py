@@ -105,7 +105,7 @@ class Function:
             leads[name], last = shape[: len(shape) - len(want)], shape[-len(want) :]
             if last != want:
                 raise ShapeError(
-                    f"{name} must be (..., {', '.join(map(str, want))}) of '{self.robot.name}'; got {shape}"
+                    f"{name} of '{self.robot.name}' must have shape (..., {', '.join(map(str, want))}); got {shape}"
                 )
         if len(set(leads.values())) == 1:
             return [*shapes]

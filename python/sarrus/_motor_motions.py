@@ -35,7 +35,7 @@ ALONE = 1e-6  # tolerance of the rates of the other motors, in a motion in which
 
 
 class MotorMotions:
-    """Motions and efforts of a mechanism's motors. To compute a reaction, one joint can be cut in some directions: `AXES` of its frame on the child.
+    """Motions and efforts of a mechanism's motors. To compute a reaction, one joint can be cut along some `AXES` of its frame on the child.
 
     Attributes
     ----------

@@ -229,7 +229,7 @@ def calibrate(
     base = independent_columns(J, None, 1.0 / prior)
     if not len(base.kept):
         raise ModelError(
-            f"the measurements determine no dimension more accurately than its prior, spread=: {', '.join(chosen.names)}"
+            f"the measurements determine none of these dimensions more accurately than its prior, spread=: {', '.join(chosen.names)}"
         )
     if len(residual) < FEW * len(base.kept):
         warnings.warn(
@@ -255,7 +255,7 @@ def calibrate(
 def _of_lengths_and_angles(name: str, value: tuple[float, float]) -> list[float]:
     two = real_array(name, value)
     if two.shape != (2,):
-        raise ShapeError(f"{name} must be two numbers, of lengths [m] and of angles [rad]; got {value!r}")
+        raise ShapeError(f"{name} must be two numbers, one for lengths [m] and one for angles [rad]; got {value!r}")
     return [checked_number(name, x) for x in two.tolist()]
 
 
@@ -405,7 +405,7 @@ class _Rows:
         start = robot.follow(self.inputs) if near is None else real_array("near", near)
         if start.shape not in ((robot.nq,), (n, robot.nq)):
             raise ShapeError(
-                f"near must be ({robot.nq},), or ({n}, {robot.nq}) for each input; got shape {start.shape}"
+                f"near must be one configuration, ({robot.nq},), or one for each input, ({n}, {robot.nq}); got shape {start.shape}"
             )
         self.start = np.broadcast_to(start, (n, robot.nq))
         labels = [

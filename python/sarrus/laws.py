@@ -234,7 +234,7 @@ def spline(times: ArrayLike, values: ArrayLike, *, slopes: tuple[float, float] =
     """
     t, y = _finite(times, "a spline's times", 1), _finite(values, "a spline's values", 1)
     if len(t) < 2 or len(t) != len(y):
-        raise ModelError(f"a spline needs two points or more, and as many values as times; got {len(t)} and {len(y)}")
+        raise ModelError(f"times and values of a spline must have equal lengths, at least 2; got {len(t)} and {len(y)}")
     ends = _finite(slopes, "a spline's slopes", 1)
     if len(ends) != 2:
         raise ModelError(f"slopes of a spline must be two numbers, at its first and last point; got {slopes!r}")

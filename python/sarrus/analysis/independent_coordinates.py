@@ -243,7 +243,7 @@ def _form(choice: _Choice, numbers: Array, out: ReducedForm | None) -> ReducedFo
     if out is None:
         return ReducedForm(choice.names, *arrays, choice.places)
     if not isinstance(out, ReducedForm) or out.coordinates != choice.names:  # type: ignore[redundant-expr]
-        raise ShapeError(f"out must be a ReducedForm of {', '.join(choice.names)}; got {out!r}")
+        raise ShapeError(f"out must be a ReducedForm for the coordinates {', '.join(choice.names)}; got {out!r}")
     for name, array in zip(ARRAYS, arrays, strict=True):
         into(getattr(out, name), array)
     return out
@@ -295,7 +295,7 @@ def component_rows(components: str) -> list[int]:
     names = components.split()
     for name in names:
         if name not in PARAMETERS:
-            raise ModelError(f"'{name}' is not one of {' '.join(PARAMETERS)}")
+            raise ModelError(f"'{name}' is not one of {' '.join(PARAMETERS)}, the components of a velocity")
     return [PARAMETERS.index(name) for name in names]
 
 

@@ -675,7 +675,7 @@ class Builder(Changes):
         - A joint refers to a body that does not exist, or a body is not connected to the ground.
         - A constraint or the home configuration refers to coordinates of a loop joint.
         - A function of constraint rows returns an array of the wrong shape.
-        - Shapes may touch for which contact points are not implemented.
+        - Two shapes may touch, but contact points are not implemented for their types.
 
         Issues a :class:`~sarrus.ModelWarning` for values that have no effect (also listed in the mechanism's `warnings`), and for shapes that
         overlap in the home configuration.

@@ -60,7 +60,7 @@ STEP, STRIDE = 1e-4, 10  # step of a demonstration's simulation [s], and steps p
 
 
 class UsageError(Exception):
-    """Error of arguments of the command line that contradict each other."""
+    """Error for contradictory arguments of the command line."""
 
 
 # ---- models ----------------------------------------------------------------------------------------------------------

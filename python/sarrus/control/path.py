@@ -465,7 +465,7 @@ def _way_points(mechanism: Mechanism, times: ArrayLike, q: ArrayLike) -> tuple[A
     checked_mechanism(mechanism)
     t = _numbers("times", times)
     if t.ndim != 1 or len(t) < 2:
-        raise ShapeError(f"times of a path must be (n,) for two waypoints or more; got shape {t.shape}")
+        raise ShapeError(f"times of a path must be (n,), one for each of two waypoints or more; got shape {t.shape}")
     late = np.flatnonzero(~(np.diff(t) > 0.0))
     if late.size:
         raise ModelError(f"times of a path must increase; got {t[late[0]]:.9g} and then {t[late[0] + 1]:.9g}")

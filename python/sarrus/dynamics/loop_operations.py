@@ -654,7 +654,7 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
         cast(Any, mechanism)._raise_not_realizable(**arguments)  # its message names the missing motors
     if operation == "loop_jacobian":
         motors = ", ".join(map(repr, mechanism.actuated)) or "no motors"
-        raise StateError(f"{operation} has no answer: {motors} do not determine the motion of the frame in this state")
+        raise StateError(f"{operation} has no result: {motors} do not determine the motion of the frame in this state")
     if operation in DERIVATIVES and status_of_motion(mechanism, arguments) == Status.FINE:
         raise StateError(
             f"{operation} has no result: the constraints allow displacements along which they are inconsistent; the position is "

@@ -423,7 +423,9 @@ def _loads(robot: Mechanism, q: Array, wrenches: Mapping[str, ArrayLike] | None)
     for n, (frame, wrench) in enumerate((wrenches or {}).items()):
         load, poses = real_rows(f"wrench on '{frame}'", wrench, 6), robot.pose(q, frame)
         if load.shape not in ((6,), (len(q), 6)):
-            raise ShapeError(f"the wrench on '{frame}' must be (6,), or ({len(q)}, 6) as q; got {load.shape}")
+            raise ShapeError(
+                f"the wrench on '{frame}' must be (6,), or ({len(q)}, 6) with a row for each configuration; got {load.shape}"
+            )
         load = np.broadcast_to(load, (len(q), 6))
         forces[:, n, 0], forces[:, n, 1] = force_at(poses, load)
         if load[-1, :3].any():

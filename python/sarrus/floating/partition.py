@@ -103,7 +103,7 @@ class FreeFloatingForm(Brief):
         return np.asarray(point.joint_jacobian + point.base_jacobian @ self.base_motion)
 
     def drift(self, end_point: str) -> Array:
-        """Return J_b H_b^-1 p (..., 6), the velocity of the end point at this momentum with joints at rest [rad/s, m/s].
+        """Return J_b H_b^-1 p (..., 6): velocity of the end point due to the momentum p of the state, with joints at rest [rad/s, m/s].
 
         Parameters
         ----------

@@ -36,7 +36,7 @@ from .lowering import Step, Writer, closes, coincident_points
 from .mujoco import HIDDEN
 from .outline import Element, Link, Losses, add, listed, no_shape, principal_axes, tree_links, wxyz
 
-# bodies with a smaller moment of inertia [kg m²] are reported: MuJoCo requires more than mjMINVAL = 1e-15 for moving bodies
+# lower bound of moments of inertia [kg m²], written as boundinertia if a body has a smaller moment: MuJoCo requires more than mjMINVAL = 1e-15
 SMALLEST = 1e-14
 
 

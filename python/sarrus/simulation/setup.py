@@ -90,7 +90,7 @@ class Stepping:
 
     @property
     def timing(self) -> _core.Timing:
-        """Checks of the times."""
+        """Checks of sample times against start, duration and step of the run."""
         return _core.Timing(self.start, self.duration, self.dt)
 
     def resumed(self, checkpoint: Mapping[str, Any]) -> Stepping:
@@ -114,7 +114,7 @@ def checked_gains(mechanism: Mechanism, stabilisation: str, values: Any) -> tupl
         return defaults
     if not any(defaults):
         names = " and ".join(repr(name) for name, gains in STABILISATIONS.items() if any(gains))
-        raise ValueError(f"stabilisation '{stabilisation}' has no gains, only {names} have; got {values!r}")
+        raise ValueError(f"stabilisation '{stabilisation}' has no gains; only {names} have gains; got {values!r}")
     try:
         of_velocities, of_positions = (checked_number("gains", x, "seconds, not negative") for x in values)
     except (TypeError, ValueError):

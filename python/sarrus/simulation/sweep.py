@@ -325,7 +325,7 @@ def _prepared(
     ]
     if prepared[0].calls:
         raise TypeError(
-            "simulate_many(): SampleAndHold contains a Python function; expected force elements. Use simulate()"
+            "simulate_many(): SampleAndHold contains a Python function; expected force elements; or use simulate()"
         )
     return prepared
 
@@ -624,7 +624,7 @@ class Sweep:
             checked_mechanism(item)
         npz = storage.suffix(path, (".npz", ".parquet"), "sweep") == ".npz"
         if not npz and (mechanism is None or not several):
-            raise TypeError("a .parquet does not contain the mechanism: Sweep.load(path, mechanism=...)")
+            raise TypeError("a .parquet does not contain the mechanism; pass it: Sweep.load(path, mechanism=...)")
         if npz and several != [mechanism]:
             raise TypeError("an .npz contains the mechanism of each run: omit mechanism=")
         try:

@@ -58,7 +58,7 @@ class Trajectory:
         the efforts [N m, N]
     statistics : cost and errors of the simulation:
 
-        - "method", "dt", "steps", "rejected", "evaluations", "seconds". If the default steps were divided, dt [s] is a part of the time between
+        - "method", "dt", "steps", "rejected", "evaluations", "seconds". If the default steps were divided, dt [s] is a fraction of the time between
           samples
         - "beyond_tolerance": number of steps of "dopri5" whose error exceeds the tolerance because of rounding near a singular position
         - "limits": violated limits of joints, a list of dicts (joint, index, quantity, lower, upper, time, reached); efforts before
@@ -613,7 +613,7 @@ class Trajectory:
                 return cls(**fields | {"loop_q": None})._with_energy(energy)
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path}: {error}") from error
-        raise TypeError("a .csv does not contain the mechanism: Trajectory.load(path, mechanism=...)")
+        raise TypeError("a .csv does not contain the mechanism; pass it: Trajectory.load(path, mechanism=...)")
 
     def _with_energy(self, energy: Array) -> Trajectory:
         """Return the trajectory itself; raise ValueError if its energy differs from the energy (n,) of a table."""
