@@ -618,6 +618,7 @@ def _by_metric(metric: Metric, by_mass: Any, plain: Any) -> Callable[..., Array]
 DERIVATIVES = tuple(f"derivatives.forward_dynamics{kind}" for kind in ("", "_jvp", "_vjp"))
 PUBLIC = {
     "velocity_by_mass": "project_velocity", "velocity_plain": "project_velocity", "velocity_jump": "impact",
+    "constrained_motion": "forward_dynamics",
     "joint_loads": "joint_wrenches", "linear_equations": "linearize", "forward_dynamics_derivatives": DERIVATIVES[0], "forward_dynamics_jvp": DERIVATIVES[1],
     "forward_dynamics_vjp": DERIVATIVES[2], "actuator_efforts_vjp": "actuator_efforts", "bounded_efforts": "actuator_efforts", "configuration_by_mass": "project_configuration", "configuration_plain": "project_configuration",
 }  # fmt: skip
