@@ -415,7 +415,7 @@ def generated(arguments: argparse.Namespace) -> int:
     "sarrus simulate four_bar --time 2 --velocity motor=6 --plot run.png --plot-quantity energy --csv run.csv",
     *MODEL,
     argument("--time", type=number(zero=True), default=1.0, metavar="S", help="duration [s]"),
-    argument("--dt", type=number(), metavar="S", help="step [s]; for dopri5 the first step and the sample time (default: 1 ms, or less where this is too long)"),
+    argument("--dt", type=number(), metavar="S", help="step [s]; for dopri5 the first step and the sample time (default: 1 ms, or less if this is too long)"),
     argument("--method", choices=("auto", *METHODS), default="auto", help="integration method"),
     argument("--rtol", type=number(), default=1e-6, metavar="X", help="relative tolerance of dopri5"),
     argument("--atol", type=number(), default=1e-9, metavar="X", help="absolute tolerance of dopri5"),
