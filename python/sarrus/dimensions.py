@@ -76,7 +76,7 @@ class Dimensions:
         return len(self.names)
 
     def some(self, indices: Sequence[int]) -> Dimensions:
-        """Return the dimensions with these indices.
+        """Return the dimensions with the given indices.
 
         Parameters
         ----------

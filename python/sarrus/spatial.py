@@ -1046,8 +1046,8 @@ def spatial_jacobian(screws: ArrayLike, q: ArrayLike) -> Array:
 def body_jacobian(screws: ArrayLike, q: ArrayLike, home: ArrayLike | Transform | None = None) -> Array:
     """Return the body Jacobian (..., 6, n) of a serial chain, [angular; linear] in the frame of its end (Murray, Li and Sastry 1994, 3.56).
 
-    It is Ad^-1 of the end's pose times the spatial Jacobian, and equals `Mechanism.jacobian` of a frame at the chain's end. Arguments are those of
-    :func:`product_of_exponentials`.
+    The body Jacobian is Ad^-1 of the end's pose times the spatial Jacobian, and equals `Mechanism.jacobian` of a frame at the chain's end. Arguments
+    are those of :func:`product_of_exponentials`.
 
     Parameters
     ----------

@@ -280,7 +280,7 @@ class Builder(Changes):
     ) -> None:
         """Add a spring between two points, with the tension stiffness (length - rest_length) + damping d(length)/dt along the line between them.
 
-        It acts in forward and inverse dynamics, bias forces, reactions and potential energy, but not in ``gravity_forces``,
+        The spring acts in forward and inverse dynamics, bias forces, reactions and potential energy, but not in ``gravity_forces``,
         ``coriolis_matrix`` and ``regressor``. If the points coincide, the force is zero.
 
         Parameters
@@ -502,8 +502,8 @@ class Builder(Changes):
     ) -> None:
         """Add a permanent rolling contact without slip: a disc or a sphere on a plane, or a sphere on a sphere.
 
-        It has three constraint rows: the contact points of both bodies have the same velocity along the normal (holonomic: the bodies touch) and in
-        two tangential directions (nonholonomic). A disc may lean. With ``spin=False`` a fourth row prevents angular velocity about the normal.
+        The contact has three constraint rows: the contact points of both bodies have the same velocity along the normal (holonomic: the bodies touch)
+        and in two tangential directions (nonholonomic). A disc may lean. With ``spin=False`` a fourth row prevents angular velocity about the normal.
 
         Parameters
         ----------
@@ -645,7 +645,7 @@ class Builder(Changes):
         self._home = self._core.set_home(checked_dict(home, "home", "joints to coordinates"))
 
     def set_configuration(self, name: str, coordinates: Mapping[str, ArrayLike]) -> None:
-        """Add a named configuration, for ``robot.configuration(name)``. It replaces an earlier configuration of the same name.
+        """Add a named configuration, for ``robot.configuration(name)``; an earlier configuration of the same name is replaced.
 
         Parameters
         ----------

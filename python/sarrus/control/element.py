@@ -148,7 +148,7 @@ class ForceElements:
 
     @classmethod
     def of(cls, mechanism: LoopFunctions, elements: Sequence[Element], run: Run | None = None) -> ForceElements:
-        """Return the core's input for these elements; raise ModelError if they do not fit the mechanism."""
+        """Return the core's input for the given elements; raise ModelError if they do not fit the mechanism."""
         run = Run() if run is None else run
         limits = list(run.effort_limits)
         if not elements:

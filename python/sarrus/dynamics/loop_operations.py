@@ -268,7 +268,8 @@ class LoopFunctions(StateFunctions):
 
     @_operation
     def loop_jacobian(self, q: ArrayLike, frame: str, **options: Unpack[FrameTimeOptions]) -> Array:
-        """Return the Jacobian J (..., 6, nu) of a frame with closed loops: its velocity is J times the velocities of the motors in `actuated`.
+        """Return the Jacobian J (..., 6, nu) of a frame with closed loops: the frame's velocity is J times the velocities of the motors in
+        `actuated`.
 
         The velocity of the frame due to prescribed motions is not included. If the motor velocities are dependent, J is the Jacobian of least
         norm. If the motors do not determine the motion of the frame, a StateError is raised; in a batch the status is 3.
@@ -490,7 +491,7 @@ class LoopFunctions(StateFunctions):
     ) -> Array:
         """Return a nearby configuration (..., nq) that closes the loops, by Newton's method with steps of least norm in the metric.
 
-        It corrects drift and small violations. For configurations that are far from closed, use :meth:`assemble`.
+        Use this method to correct drift and small violations of the constraints. If the loops are far from closed, use :meth:`assemble`.
 
         Parameters
         ----------
@@ -524,8 +525,8 @@ class LoopFunctions(StateFunctions):
     ) -> tuple[Array, Array]:  # fmt: skip
         """Return the velocity after an impact of the constraints, and its impulses.
 
-        It solves M (v_after - v) = J^T impulses and J v_after - c = -restitution (J v - c), for example when a clutch or latch closes a loop
-        at a velocity v that violates the loop's constraint.
+        The result satisfies M (v_after - v) = J^T impulses and J v_after - c = -restitution (J v - c), for example when a clutch or latch closes a
+        loop at a velocity v that violates the loop's constraint.
 
         Parameters
         ----------

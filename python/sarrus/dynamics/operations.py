@@ -563,7 +563,7 @@ class StateFunctions(_core.Mechanism):
     ) -> Array:
         """Return the classical acceleration (..., 6) of a frame: [angular acceleration; acceleration of its origin] [rad/s2, m/s2].
 
-        It does not include gravity. In "world" it is the time derivative of the spatial velocity. van der Merwe 4.28, corrected.
+        Gravity is not included. In "world" the result is the time derivative of the spatial velocity. van der Merwe 4.28, corrected.
 
         Parameters
         ----------
@@ -711,7 +711,7 @@ class StateFunctions(_core.Mechanism):
     ) -> Array:
         """Return the bias force h(q, v) (..., nv) of the tree: Coriolis, gravity, friction and springs (5.61).
 
-        It is the inverse dynamics at zero acceleration.
+        The bias force is the inverse dynamics at zero acceleration.
 
         Parameters
         ----------
@@ -844,7 +844,7 @@ class StateFunctions(_core.Mechanism):
     def potential_energy(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """Return the potential energy (...) of gravity and springs [J]; a float for one state.
 
-        It is zero if all mass is at the world's origin and all springs are relaxed.
+        The energy is zero if all mass is at the world's origin and all springs are relaxed.
 
         Parameters
         ----------

@@ -153,8 +153,8 @@ def joint_bases(
     """Return the motion space of a joint, its complement, and their dual bases (van der Merwe 2.10-2.15).
 
     The result is phi (..., 6, nv), phi_c (..., 6, 6 - nv), and psi and psi_c of the same shapes, in the joint's frame on its successor, the body
-    farther from the ground. They satisfy phi^T psi = 1, phi_c^T psi_c = 1, phi^T psi_c = 0 and phi_c^T psi = 0. phi_c is orthonormal. If the axes of
-    a gimbal or universal joint are parallel, phi loses rank. Then psi is the pseudo-inverse of phi, and phi_c still has 6 - nv directions
+    farther from the ground. These matrices satisfy phi^T psi = 1, phi_c^T psi_c = 1, phi^T psi_c = 0 and phi_c^T psi = 0. phi_c is orthonormal. If
+    the axes of a gimbal or universal joint are parallel, phi loses rank. Then psi is the pseudo-inverse of phi, and phi_c still has 6 - nv directions
     perpendicular to phi.
 
     Parameters

@@ -156,8 +156,8 @@ def generalized_jacobian(
     robot : a mechanism with floating base
     q : (..., nq) configuration [rad, m]
     frame : name of a frame, whose velocity is [angular; linear] in the axes of ``expressed_in``
-    independent : names of joints, or (joint, index) for one of several velocities, or "actuated"; the result (..., 6, k) is then per
-        velocity of these, with closed loops. Default: all joints
+    independent : names of joints, or (joint, index) for one of several velocities, or "actuated"; the result (..., 6, k) is then per independent
+        velocity, with closed loops. Default: all joints
     time : (...) time for prescribed motions [s]; the velocity due to prescribed motions is not included in J*
     expressed_in, out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
@@ -439,8 +439,8 @@ def base_reaction(
     check_name("frame", frame, robot.frames)
     if hosts.get(frame, frame) not in base:
         raise ModelError(f"frame '{frame}' is not on the base, which consists of {', '.join(base)}")
-    # virtual work of a rigid motion of all bodies together, in which the joints do no work: the wrench of the base balances the other bodies'
-    # inertia and weight, and the external wrenches on them
+    # virtual work of a rigid motion of all bodies together, in which the joints do no work: the base's wrench on the other bodies balances their
+    # inertia, their weight and the external wrenches on them
     elsewhere = np.repeat([name not in base for name in robot.bodies], 10)
     pi = np.concatenate([body.inertia.parameters for body in robot.description.bodies])
     needed = applied(robot.regressor(q, v, a)[..., floating.v_slice, :], pi * elsewhere)

@@ -437,7 +437,7 @@ class States:
         return self.status.shape
 
     def no_answer(self, where: NDArray[np.bool_], why: str) -> None:
-        """Set the status of these states to 2; or raise StateError with the reason if `explain` is True."""
+        """Set the status of the given states to 2; or raise StateError with the reason if `explain` is True."""
         if self.explain and where.any():
             raise StateError(f"reference_member has no result: {why}")
         self.status[where & (self.status == Status.FINE)] = Status.NO_ANSWER

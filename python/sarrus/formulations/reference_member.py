@@ -269,8 +269,8 @@ def _meet(cut: Decomposition, s: States, chains: list[ChainAnswer]) -> _Met:
     s.no_answer(weightless, f"the chains let body '{cut.member}' move in a direction without inertia; {INSTEAD}")
     response = motion_space @ transposed(half) @ half @ motion_space
 
-    # 6.30 and 6.22. The first pass is the algorithm of the thesis. Nearly singular chains are so stiff that it loses digits, so further passes
-    # reduce its residual
+    # 6.30 and 6.22. The first pass is the algorithm of the thesis. For nearly singular chains, which are very stiff, this pass loses digits;
+    # therefore further passes reduce the residual
     a_r, h_c = np.zeros((*s.lead, 6)), np.zeros(S.shape)
     end_forces = sum((applied(transposed(k.X), k.end_force) for k in chains), np.zeros(6))
     for _ in range(PASSES):

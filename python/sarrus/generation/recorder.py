@@ -36,16 +36,16 @@ BROKEN = 8  # value that is added to the status if an assumption does not hold
 class Recorder:
     """Recorder of a function for generated C code, composed of functions of a state and of NumPy operations on symbolic numbers.
 
-    Symbolic numbers support +, -, * and / with each other and with floats, so that ``J.T @ u`` works. They have no value, so that Python code cannot
-    branch on them. Decisions in the core's algorithms, such as the number of refinements, are made for sample states. The generated code can check
-    that the same decisions are valid in use.
+    Symbolic numbers support +, -, * and / with each other and with floats, so that ``J.T @ u`` works. Symbolic numbers have no value, so that Python
+    code cannot branch on them. Decisions in the core's algorithms, such as the number of refinements, are made for sample states. The generated code
+    can check that the same decisions are valid in use.
 
     Parameters
     ----------
     robot : the mechanism
     scalar : "double" or "float", the floating-point type of the code
     configurations : (n, nq) sample configurations with closed loops [rad, m]. If None, the home and five random configurations near it are used, or
-        six random configurations for open chains. They are the same in every call
+        six random configurations for open chains. These random configurations are the same in every call
 
     Attributes
     ----------
@@ -245,7 +245,7 @@ class Recorder:
     def closed(self, q: Numbers, joints: Sequence[str], steps: int = 3) -> tuple[Numbers, Numbers]:
         """Return the configuration near q with closed loops, and the residual (1,).
 
-        It is computed by Newton steps; the coordinates of `joints` are fixed.
+        Newton steps compute this configuration; the coordinates of `joints` are fixed.
 
         Parameters
         ----------

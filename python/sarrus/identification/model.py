@@ -550,7 +550,7 @@ def independent_columns(X: Array, order: NDArray[np.intp] | None, floor: Array) 
 
 
 def base_of(model: EffortModel, data: Samples) -> Base:
-    """Return the base parameters that the efforts of these motors determine near the data. Parameters of the heaviest bodies are chosen first."""
+    """Return the base parameters that the efforts of the given motors determine near the data. Parameters of the heaviest bodies are chosen first."""
     mass = np.repeat(model.values[: 10 * len(model.bodies) : 10], 10)
     order = np.concatenate([np.arange(len(mass), len(model.names)), np.argsort(-mass, kind="stable")]).astype(np.intp)
 

@@ -158,7 +158,7 @@ class Element:
                 child.note(f"<{child.tag}> in <{self.tag}> is not read")
 
     def all(self, *tags: str) -> list[Element]:
-        """Return all children with one of these tags."""
+        """Return all children with one of the given tags."""
         return [child for child in self.children if child.tag in tags]
 
     def child(self, tag: str) -> Element | None:
@@ -398,7 +398,7 @@ def left_out(element: Element, consequence: str, report: Callable[[str], None] |
 
 
 def by_name(robot: Element, *tags: str) -> dict[str, Element]:
-    """Return the children with one of these tags by name; raise ModelError if two of them have the same name."""
+    """Return the children with one of the given tags, by name; raise ModelError if two of them have the same name."""
     named: dict[str, Element] = {}
     for element in robot.all(*tags):
         first = named.setdefault(element.text("name"), element)

@@ -197,7 +197,7 @@ class Format:
                 element.note(row.note.format(tag=element.tag))
 
     def shape(self, element: Element, kinds: Sequence[type], **folders: Any) -> Any:
-        """Return the shape of an element in a <geometry>, of one of these classes; `folders` are arguments of a mesh."""
+        """Return the shape of an element in a <geometry>, of one of the given classes; `folders` are arguments of a mesh."""
         tags = {self.shapes[kind][0]: kind for kind in kinds}
         kind = tags.get(element.tag) or element.fail(f"is an unknown shape; expected one of {', '.join(tags)}")
         values = {field.name: _value(element, place, field) for field, place in self.places(kind)}

@@ -326,8 +326,8 @@ def goldberg_5r(
 ) -> Mechanism:
     """Goldberg's linkage of five hinges: one degree of freedom, although Kutzbach's formula gives -1.
 
-    It consists of two Bennett linkages whose common bar is removed. At one end of the common bar, a bar of each linkage is joined to a bar of the
-    other into one straight bar, the ground. At the other end the two linkages share a hinge.
+    It consists of two Bennett linkages whose common bar is removed. At one end of the common bar, one bar of each linkage is joined to form a
+    straight bar, the ground. At the other end the two linkages share a hinge.
 
     Parameters
     ----------

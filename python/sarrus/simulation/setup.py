@@ -298,7 +298,7 @@ class Setup:
         return replace(self, mechanism=self.mechanism[rows]) if self._varied else self
 
     def variants(self, rows: Any) -> NDArray[np.int64]:
-        """Return the indices of the variants of these runs."""
+        """Return the indices of the variants of the given runs."""
         return np.arange(self.mechanism._count)[rows] if self._varied else NO_VARIANTS
 
     def begin(

@@ -323,7 +323,7 @@ def _difference(stored: Any, expected: Any, path: str = "") -> str:
 
 
 def write_csv(path: Path, names: Sequence[str], blocks: Iterable[Array]) -> None:
-    """Write a table with these column names, in blocks of rows."""
+    """Write a table with the given column names, in blocks of rows."""
     with replacing(path) as fresh, fresh.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(names)

@@ -183,7 +183,7 @@ class View:
         return tuple(self.sliders)
 
     def set(self, q: ArrayLike) -> None:
-        """Show a configuration as it is, even if its loops are open. This pauses a playback.
+        """Show a configuration as it is, even if its loops are open. A playback is paused.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class View:
             self._show()
 
     def move(self, coordinates: Mapping[str, float]) -> bool:
-        """Move coordinates with closed loops; return False, and change nothing, if the loops do not allow the motion. This pauses a playback.
+        """Move coordinates with closed loops; return False, and change nothing, if the loops do not allow the motion. A playback is paused.
 
         Parameters
         ----------
