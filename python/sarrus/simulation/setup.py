@@ -164,7 +164,7 @@ def progress_bar(total: float, shown: bool, unit: str = "s") -> Iterator[Callabl
 # ---- limits of joints ----------------------------------------------------------------------------------------------------
 
 QUANTITIES = ("position", "velocity", "effort")  # in the order of the core's indices
-# tolerance of a limit, relative to its value and to 1 rad or the characteristic length (per second for velocities)
+# tolerance of a limit, relative to the sum of its magnitude and a scale: 1 rad or the characteristic length, per second for velocities
 ROUNDING = 1e-9
 Record = dict[str, Array]  # name of a field of the core's struct -> array (runs,) or (runs, limits)
 
