@@ -79,7 +79,7 @@ def real_rows(name: str, value: ArrayLike, size: int, lead: tuple[int, ...] = ()
 
 
 def common_axes(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the shape to which these shapes of leading axes broadcast; raise ShapeError if they do not broadcast."""
+    """Return the shape to which the given shapes of leading axes broadcast; raise ShapeError if they do not broadcast."""
     try:
         return np.broadcast_shapes(*shapes.values())
     except (ValueError, RuntimeError) as error:  # RuntimeError is raised for more axes than NumPy supports

@@ -24,7 +24,7 @@ def _choose() -> None:
     """Load the kernels of the best supported level, or of the level in SARRUS_ISA. Kernels that the processor does not support are never loaded."""
     isa, built = os.environ.get("SARRUS_ISA", ""), _built()
     if isa not in ("", *_LEVELS):
-        raise SarrusError(f"SARRUS_ISA={isa} is not one of {', '.join(_LEVELS)}")
+        raise SarrusError(f"SARRUS_ISA={isa} is not one of the levels {', '.join(_LEVELS)}")
     if isa and isa not in built:
         cure = "install sarrus from source with SARRUS_LEVELS=all, or unset SARRUS_ISA"
         raise SarrusError(f"SARRUS_ISA={isa} was not built; this build contains {', '.join(built)}: {cure}")

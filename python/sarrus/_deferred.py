@@ -11,7 +11,7 @@ from ._renamed import raise_renamed
 
 
 class Deferred:
-    """Names a module of sarrus whose functions serve as methods of a class. The first access to one of these methods imports the module."""
+    """Reference to a module of sarrus whose functions serve as methods of a class. The first access to such a method imports the module."""
 
     def __init__(self, module: str) -> None:
         self._module = module

@@ -92,7 +92,7 @@ class Function:
         return tuple(self.options.get("motors") or self.robot.actuated or self.robot.joints)
 
     def shapes(self, kinds: Sequence[str], steps: int = 0) -> list[Shape]:
-        """Return the sizes of the last axes of arrays of these kinds; `steps` is the number of simulation steps."""
+        """Return the sizes of the last axes of arrays of the given kinds; `steps` is the number of simulation steps."""
         counts = {"steps": steps, "samples": -(-steps // checked_count("every", self.options.get("every", 1))) + 1}
         parts = [kind.partition(" of ") for kind in kinds]
         return [((counts[first], *SIZES[last](self)) if last else SIZES[first](self)) for first, _, last in parts]
@@ -104,7 +104,7 @@ class Function:
             leads[name], last = shape[: len(shape) - len(want)], shape[-len(want) :]
             if last != want:
                 raise ShapeError(
-                    f"{name} must be (..., {', '.join(map(str, want))}) of '{self.robot.name}'; got {shape}"
+                    f"{name} of '{self.robot.name}' must have shape (..., {', '.join(map(str, want))}); got {shape}"
                 )
         if len(set(leads.values())) == 1:
             return [*shapes]
@@ -116,7 +116,7 @@ class Function:
         return shapes[-1][-2] if "steps of motors" in self.row.inputs.values() and len(shapes[-1]) > 1 else 0
 
     def outputs(self, shapes: Sequence[Shape]) -> list[Shape]:
-        """Return the shapes of the results for inputs of these shapes, whose leading axes are equal."""
+        """Return the shapes of the results for inputs of the given shapes, whose leading axes are equal."""
         return [(*shapes[0][:-1], *last) for last in self.shapes(self.row.outputs, self.steps(shapes))]
 
     def value(self, *x: Array, out: Sequence[Array] = ()) -> tuple[Array, ...]:
@@ -381,7 +381,7 @@ def along_one_step(f: Function, x: Arrays, y: Arrays, dx: Arrays) -> list[Array]
 
 
 def assembled(f: Function, x: Arrays) -> list[Array]:
-    # with other options the result could jump to another branch, and a jump has no derivative
+    # default branch='only', because with other values the result could jump to another branch, and a jump has no derivative
     options = {"branch": "only"} | dict(f.options)
     fixed = {name: x[0][..., k] for k, name in enumerate(options.pop("leading"))}
     return [f.robot.assemble(options.pop("near", None), fixed=fixed, return_status=True, **options)[0]]

@@ -35,7 +35,7 @@ ALONE = 1e-6  # tolerance of the rates of the other motors, in a motion in which
 
 
 class MotorMotions:
-    """Motions and efforts of a mechanism's motors. To compute a reaction, one joint can be cut in some directions: `AXES` of its frame on the child.
+    """Motions and efforts of a mechanism's motors. To compute a reaction, one joint can be cut along some `AXES` of its frame on the child.
 
     Attributes
     ----------
@@ -131,7 +131,8 @@ class MotorMotions:
         along = x / self.scale[:, None] * self.scale[self.columns]
         sound = np.asarray(np.isfinite(along).all(axis=(-2, -1)))
         U, size, _ = np.linalg.svd(np.where(sound[..., None, None], along, 0.0), full_matrices=False)
-        # number of degrees of freedom, which is smaller than the number of motors if these are redundant
+        # mask of the nonzero singular values. Their number is that of the degrees of freedom, which is smaller than that of the motors if motors
+        # are redundant
         free = size > tolerances.present * size[..., :1]
         seen = np.linalg.svd(U[..., self.columns, :] * free[..., None, :], compute_uv=False)
         least = np.take_along_axis(seen, np.maximum(free.sum(axis=-1, keepdims=True) - 1, 0), axis=-1)[..., 0]

@@ -219,8 +219,8 @@ def calibrate(
     options = (rows, chosen, prior, iterations, least)
     best = _fitted(fit, loss, *options)
     if loss != "squares" and _size(best.residual) > DISTURBED:
-        # the least-squares fit can distribute an outlier over all residuals, which increases the estimated spread. Therefore a second trial begins
-        # with the stated noise as the spread
+        # the least-squares fit can distribute an outlier over all residuals, which increases the estimated spread. Therefore two more fits begin
+        # with the stated noise as the spread; the best of the three is used
         trials = [_fitted(_fitted(start, "cauchy", *options, scale=1.0), loss, *options) for start in (fit, best)]
         best = min(best, *trials, key=lambda trial: (_spread(trial.residual), _cost(trial.residual, loss)))
     x, residual, place = best
@@ -229,7 +229,7 @@ def calibrate(
     base = independent_columns(J, None, 1.0 / prior)
     if not len(base.kept):
         raise ModelError(
-            f"the measurements determine no dimension more accurately than its prior, spread=: {', '.join(chosen.names)}"
+            f"the measurements determine none of these dimensions more accurately than its prior, spread=: {', '.join(chosen.names)}"
         )
     if len(residual) < FEW * len(base.kept):
         warnings.warn(
@@ -255,7 +255,7 @@ def calibrate(
 def _of_lengths_and_angles(name: str, value: tuple[float, float]) -> list[float]:
     two = real_array(name, value)
     if two.shape != (2,):
-        raise ShapeError(f"{name} must be two numbers, of lengths [m] and of angles [rad]; got {value!r}")
+        raise ShapeError(f"{name} must be two numbers, one for lengths [m] and one for angles [rad]; got {value!r}")
     return [checked_number(name, x) for x in two.tolist()]
 
 
@@ -405,7 +405,7 @@ class _Rows:
         start = robot.follow(self.inputs) if near is None else real_array("near", near)
         if start.shape not in ((robot.nq,), (n, robot.nq)):
             raise ShapeError(
-                f"near must be ({robot.nq},), or ({n}, {robot.nq}) for each input; got shape {start.shape}"
+                f"near must be one configuration, ({robot.nq},), or one for each input, ({n}, {robot.nq}); got shape {start.shape}"
             )
         self.start = np.broadcast_to(start, (n, robot.nq))
         labels = [
@@ -423,7 +423,7 @@ class _Rows:
         """Return the residuals (rows,) and poses after changes x (p,) of the dimensions; raise AssemblyError if loops cannot be closed."""
         robot = dimensions.changed(x)
         driven = dimensions.driven(self.inputs, x)
-        # the initial guesses are so near that the branch is the same
+        # branch='any' is safe, because the initial guesses are so near that assemble() stays on their branch
         q, status = robot.assemble(near=self.start, fixed=driven, branch="any", return_status=True)
         if np.any(status):
             raise AssemblyError(

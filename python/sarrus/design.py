@@ -387,7 +387,7 @@ def _rates(work: MotorMotions, of: MotorEfforts | Reaction, q: Array) -> tuple[A
     motors = work.base.actuated
     for name in motors:
         if name not in of.velocity or name not in of.acceleration:
-            raise ModelError(f"rates must be those of motors; '{name}' has no motor")
+            raise ModelError(f"velocity and acceleration must have an entry for each motor; '{name}' is missing")
     rates, bends = (
         np.stack([_at_inputs(f"rates of '{name}'", x[name], q) for name in motors], axis=-1)
         for x in (of.velocity, of.acceleration)
@@ -519,7 +519,7 @@ def design(
             break
     if not ends:
         raise AssemblyError(
-            f"no mechanism of {drawn} in these bounds closes its loops at all inputs on one branch: pass wider bounds, or `near`"
+            f"none of {drawn} mechanisms within the bounds closes its loops at all inputs on one branch: pass wider bounds, or `near`"
         )
     ends.sort(key=lambda end: end[0])
     least, best = ends[0]
@@ -580,7 +580,9 @@ class _Problem:
         """Return the variants with changes x (N, p), and their configurations (N, n, nq) along the inputs; NaN after the end of a branch."""
         variants = self.dimensions.variants(x)
         if any(name.rpartition(".")[2] == "offset" for name in self.dimensions.names):
-            raise ModelError("a design has no encoder offsets: change the inputs, or rotate the placement of a joint")
+            raise ModelError(
+                "an encoder offset cannot be a variable of a design: change the inputs, or rotate the placement of a joint"
+            )
         return variants, variants.follow({name: values[:, 0] for name, values in self.inputs.items()}, self.near)
 
     def costs(self, x: Array) -> Array:
@@ -779,7 +781,7 @@ def tolerances(
         many = dimensions.variants(errors)
         start = np.broadcast_to(q, (samples, *q.shape))
         driven = dimensions.driven(paths, errors)
-        # the initial guesses are so near that the same branch is found
+        # branch='any' is safe, because the initial guesses are so near that assemble() stays on their branch
         q_drawn, status = many.assemble(start, fixed=driven, branch="any", threads=threads, return_status=True)
         good = (status == 0).all(axis=1)
         lost = int((~good).sum())

@@ -87,7 +87,7 @@ class Dimensions:
         return len(self.names)
 
     def some(self, indices: Sequence[int]) -> Dimensions:
-        """Return the dimensions with these indices.
+        """Return the dimensions with the given indices.
 
         Parameters
         ----------
@@ -294,7 +294,8 @@ class Moves:
             )
         parent, child = (self._columns(D.frame(f"{joint}.{side}"), f"{joint}.{side}") for side in SIDES)
         R = np.swapaxes(robot.pose(q, f"{joint}.parent")[:, :3, :3], 1, 2) @ robot.pose(q, f"{joint}.child")[:, :3, :3]
-        # for a slide, a rotation of the parent's frame moves the child only perpendicular to the axis
+        # for a prismatic joint, rotations of the parent's frame are omitted: they move the child's origin, which is on the axis, only perpendicular
+        # to the axis
         part = slice(0, 3) if j.kind == "Revolute" else slice(3, 6)
         relative = R @ child[:, part] - parent[:, part]
         return np.asarray(np.asarray(unit_axis(cast(Any, j.type).axis)) @ relative)

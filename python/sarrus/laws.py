@@ -87,7 +87,7 @@ class Law:
         piece = np.searchsorted(self.starts[1:], time, side="right")
         s, coefficients = time - np.array(self.starts)[piece], np.array(self.coefficients)[piece]
         value, rate, acceleration = (np.zeros(time.shape) for _ in range(3))
-        # the polynomial overflows at times such as 1e300 s, which is a valid result
+        # at times such as 1e300 s the polynomial overflows; the result is then infinite or NaN, which is not an error
         with np.errstate(over="ignore", invalid="ignore"):
             for k in reversed(range(coefficients.shape[-1])):  # Horner's scheme for the polynomial and its derivatives
                 acceleration = acceleration * s + 2.0 * rate
@@ -107,7 +107,8 @@ class Law:
         parts = (self, as_law(other, "a term"))
         later = sorted({start for law in parts for start in law.starts[1:]})
         starts = [later[0] if later else self.starts[0], *later]
-        # before the earliest initial time, the first piece of both functions applies
+        # the first piece of a function also applies before its start time, so the first piece of the sum ends where a second piece of either
+        # function starts
         shifted = [[law._shifted(start, first=k == 0) for k, start in enumerate(starts)] for law in parts]
         degree = max(len(piece) for pieces in shifted for piece in pieces)
         rows = sum(np.array([np.pad(piece, (0, degree - len(piece))) for piece in pieces]) for pieces in shifted)
@@ -233,7 +234,7 @@ def spline(times: ArrayLike, values: ArrayLike, *, slopes: tuple[float, float] =
     """
     t, y = _finite(times, "a spline's times", 1), _finite(values, "a spline's values", 1)
     if len(t) < 2 or len(t) != len(y):
-        raise ModelError(f"a spline needs two points or more, and as many values as times; got {len(t)} and {len(y)}")
+        raise ModelError(f"times and values of a spline must have equal lengths, at least 2; got {len(t)} and {len(y)}")
     ends = _finite(slopes, "a spline's slopes", 1)
     if len(ends) != 2:
         raise ModelError(f"slopes of a spline must be two numbers, at its first and last point; got {slopes!r}")

@@ -145,7 +145,7 @@ class Surface:
         y = np.cross(z, x)
         metric = np.stack([x, y], axis=-2) @ c_u
         per_length = _inverse(metric)
-        # z . c_j = 0, so that z_k . c_j = -z . c_jk
+        # z . c_j = 0 for the derivatives c_j of the point with respect to u_j; its derivative with respect to u_k is z_k . c_j = -z . c_jk
         normal_rate = -(z[..., None, None, :] @ c_uu.swapaxes(-3, -2))[..., 0, :]
         turn_rate = (y[..., None, :] @ c_uu[..., 0])[..., 0, :] / length[..., :1]
         return SurfaceGeometry(

@@ -226,7 +226,7 @@ class ConvexPoints(AnyShape):
         return float(np.linalg.norm(self._core_terms()["heights"], axis=1).max())
 
     def _core_terms(self) -> dict[str, Any]:
-        # relative to the centre of the bounding sphere, so that the sphere does not depend on the frame
+        # heights are relative to the centre of the bounding sphere, so that the sphere does not depend on the frame
         return {"heights": np.subtract(self.points, self._middle).tolist()}
 
 

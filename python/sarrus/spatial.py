@@ -34,7 +34,7 @@ _ZERO = (0.0, 0.0, 0.0)
 _ROUNDING = 16 * np.finfo(float).eps
 # largest length of a body [m], whose square times any reasonable mass does not overflow
 LARGEST = 1e100
-# bound of the error of R^T R for a rotation matrix rounded to four decimals, at most sqrt(3) 1e-4
+# bound of the error of R^T R for a rotation matrix rounded to four decimals; this error is at most sqrt(3) 1e-4
 _FOUR_DIGITS = 2e-4
 # relative tolerance of the triangle inequality: moments rounded to six digits may violate it by their last digit
 _SIX_DIGITS = 1e-5
@@ -596,7 +596,8 @@ class Inertia(_Value):
             )
         com = h / m if m != 0 else np.zeros(3)
         about_com = _core.parallel_axes([-m, *com], about_origin)
-        # a subtraction below leaves a rounding error in the tensor, which is removed so that the parameters of a point mass return a point mass
+        # the subtraction of the parallel-axis term leaves a rounding error in the tensor; remove it, so that the parameters of a point mass return
+        # a point mass
         size, lost = np.abs(about_com).max(), _ROUNDING * np.abs(about_origin).max()
         if size <= lost:
             return cls(m, com, np.zeros((3, 3)), check=check)
@@ -1045,8 +1046,8 @@ def spatial_jacobian(screws: ArrayLike, q: ArrayLike) -> Array:
 def body_jacobian(screws: ArrayLike, q: ArrayLike, home: ArrayLike | Transform | None = None) -> Array:
     """Return the body Jacobian (..., 6, n) of a serial chain, [angular; linear] in the frame of its end (Murray, Li and Sastry 1994, 3.56).
 
-    It is Ad^-1 of the end's pose times the spatial Jacobian, and equals `Mechanism.jacobian` of a frame at the chain's end. Arguments are those of
-    :func:`product_of_exponentials`.
+    The body Jacobian is Ad^-1 of the end's pose times the spatial Jacobian, and equals `Mechanism.jacobian` of a frame at the chain's end. Arguments
+    are those of :func:`product_of_exponentials`.
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ class Variants(VariantFunctions):
             for all variants. If the loops of a variant cannot be closed, its row is NaN and
             its status is 2. If loops and `fixed` leave coordinates undetermined, these can differ from the result of ``variants[i].assemble``, which
             may use another spanning tree
-        starts : omit it; each variant is solved from its own initial guess only
+        starts : must be omitted, because each variant is solved from its own initial guess only
 
         Raises
         ------

@@ -335,7 +335,7 @@ REFUSED = {
     "no component": (lambda r: rows_of(r, Reaction, "pin2", axes="q"), "axes of a Reaction"),
     "no rates": (
         lambda r: MotorEfforts({}, {}).rows(r.variants(gravity=[r.gravity]), r.assemble()[None, None]),
-        "'motor' has no motor",
+        "'motor' is missing",
     ),
     "no motors": (lambda _: rows_of(sarrus.mechanisms.double_pendulum(), MotorEfforts), "has no motors"),
     "not determined": (

@@ -243,7 +243,7 @@ def _form(choice: _Choice, numbers: Array, out: ReducedForm | None) -> ReducedFo
     if out is None:
         return ReducedForm(choice.names, *arrays, choice.places)
     if not isinstance(out, ReducedForm) or out.coordinates != choice.names:  # type: ignore[redundant-expr]
-        raise ShapeError(f"out must be a ReducedForm of {', '.join(choice.names)}; got {out!r}")
+        raise ShapeError(f"out must be a ReducedForm for the coordinates {', '.join(choice.names)}; got {out!r}")
     for name, array in zip(ARRAYS, arrays, strict=True):
         into(getattr(out, name), array)
     return out
@@ -295,7 +295,7 @@ def component_rows(components: str) -> list[int]:
     names = components.split()
     for name in names:
         if name not in PARAMETERS:
-            raise ModelError(f"'{name}' is not one of {' '.join(PARAMETERS)}")
+            raise ModelError(f"'{name}' is not one of {' '.join(PARAMETERS)}, the components of a velocity")
     return [PARAMETERS.index(name) for name in names]
 
 
@@ -348,7 +348,8 @@ def loop_motions(robot: LoopFunctions, J: Array) -> FreeMotions:
     R, C = loops.row_scale[:, None], loops.column_scale[:, None]
     solution, idle = both_solutions(R * J * C[:, 0])
     basis, idle = orthonormal(C * solution.basis)[0], orthonormal(R * idle)[0]
-    # the pseudo-inverse without the scales: x has least norm in the units of v, and components of g outside the range of J are ignored
+    # remove the scales R and C from the pseudo-inverse: x then has least norm in the units of v, and components of g outside the range of J are
+    # ignored
     inverse = C * solution.inverse * R[:, 0]
     inverse = inverse - basis @ (transposed(basis) @ inverse)
     return FreeMotions(basis, solution.freedom, inverse - (inverse @ idle) @ transposed(idle))

@@ -42,8 +42,8 @@ from .linear_algebra import sliding, transposed, velocity_scale
 
 _linear_equations = _undeclared("linear_equations")
 
-# the largest step [rad, characteristic length] (for velocities, relative to the largest velocity), and the number of halvings. Large steps have
-# truncation errors and small steps rounding errors, therefore the best step lies between them
+# largest finite-difference step [rad, characteristic length] (for velocities, relative to the largest velocity), and the number of its halvings.
+# Large steps have truncation errors and small steps rounding errors, so the best step lies in between
 STEP, HALVINGS = 0.05, 10
 # an error of A above this value, relative to its largest entry, issues a warning
 DOUBTFUL = 1e-5
@@ -364,13 +364,13 @@ def _differences(
     lead = G.shape[:-2]
 
     def rows(x: ArrayLike, *size: int) -> Array:
-        # axes of nearby states: (n, step, sign, deviation, coordinate), as rows of one batch
+        # add axes for the nearby states, which form a batch of shape (n, step, sign, deviation, coordinate)
         x = np.asarray(x, dtype=np.float64)
         return np.asarray(np.broadcast_to(x, (*lead, *x.shape[x.ndim - len(size) :]))[selected])[:, None, None, None]
 
     q, v, tau = (rows(x, robot.nv) for x in state)
     G, W, k, m, first = G[selected], W[selected], len(choice.columns), choice.m, choice.columns[: choice.m]
-    # columns are scaled so that no joint moves by more than one step
+    # scale the columns of G and W so that a deviation of one step moves no joint by more than one step
     step = STEP * 0.5 ** np.arange(HALVINGS)[:, None, None, None] * np.array([1.0, -1.0])[:, None, None]
     unit = velocity_scale(robot)
     fastest = np.maximum(1.0, abs(v[:, 0, 0] / unit).max(axis=-1, initial=0.0))[..., None]

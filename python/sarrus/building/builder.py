@@ -195,7 +195,7 @@ class Builder(Changes):
         name = self._core.shape_name(body) if name is None else name
         coefficients = friction, restitution, group, torsional_friction, rolling_friction
         self._add(ShapeSpec, name, body, shape, placement, *coefficients)
-        # shapes of a file act only in contact steps; the warning is repeated for a shape that the caller adds to them
+        # a file's warning states that only method='contact' uses its shapes. Shorten this warning, because the caller adds a shape on purpose
         self.warnings[:] = [text.replace(NO_CONTACTS, SOME_CONTACTS) for text in self.warnings]
 
     @renamed_arguments(touching="enabled")
@@ -279,7 +279,7 @@ class Builder(Changes):
     ) -> None:
         """Add a spring between two points, with the tension stiffness (length - rest_length) + damping d(length)/dt along the line between them.
 
-        It acts in forward and inverse dynamics, bias forces, reactions and potential energy, but not in ``gravity_forces``,
+        The spring acts in forward and inverse dynamics, bias forces, reactions and potential energy, but not in ``gravity_forces``,
         ``coriolis_matrix`` and ``regressor``. If the points coincide, the force is zero.
 
         Parameters
@@ -501,8 +501,8 @@ class Builder(Changes):
     ) -> None:
         """Add a permanent rolling contact without slip: a disc or a sphere on a plane, or a sphere on a sphere.
 
-        It has three constraint rows: the contact points of both bodies have the same velocity along the normal (holonomic: the bodies touch) and in
-        two tangential directions (nonholonomic). A disc may lean. With ``spin=False`` a fourth row prevents angular velocity about the normal.
+        The contact has three constraint rows: the contact points of both bodies have the same velocity along the normal (holonomic: the bodies touch)
+        and in two tangential directions (nonholonomic). A disc may lean. With ``spin=False`` a fourth row prevents angular velocity about the normal.
 
         Parameters
         ----------
@@ -644,7 +644,7 @@ class Builder(Changes):
         self._home = self._core.set_home(checked_dict(home, "home", "joints to coordinates"))
 
     def set_configuration(self, name: str, coordinates: Mapping[str, ArrayLike]) -> None:
-        """Add a named configuration, for ``robot.configuration(name)``. It replaces an earlier configuration of the same name.
+        """Add a named configuration, for ``robot.configuration(name)``; an earlier configuration of the same name is replaced.
 
         Parameters
         ----------
@@ -674,7 +674,7 @@ class Builder(Changes):
         - A joint refers to a body that does not exist, or a body is not connected to the ground.
         - A constraint or the home configuration refers to coordinates of a loop joint.
         - A function of constraint rows returns an array of the wrong shape.
-        - Shapes may touch for which contact points are not implemented.
+        - Two shapes may touch, but contact points are not implemented for their types.
 
         Issues a :class:`~sarrus.ModelWarning` for values that have no effect (also listed in the mechanism's `warnings`), and for shapes that
         overlap in the home configuration.
@@ -733,7 +733,7 @@ def _tried(spec: PfaffianSpec, tree: Mechanism) -> PfaffianSpec:
             expected = f"({'k' if label == 'rows' else k}, {n})"
             raise ModelError(f"{called} must return {expected} for q of shape ({tree.nq},); got {first.shape}")
         try:
-            # the batch of two states reveals a function that uses q[i] instead of q[..., i], or reduces over all states
+            # a batch of two states detects functions that use q[i] instead of q[..., i], or that reduce over all states
             both = np.broadcast_to(_returned(function, called, *arguments), (2, k, n))
             least = 1e-9 * float(np.nan_to_num(np.abs(both), posinf=0.0).max(initial=0.0))
             alike = np.allclose(both, np.stack([first, second]), rtol=1e-9, atol=least, equal_nan=True)

@@ -43,7 +43,7 @@ def term(coordinate: object, coefficients: ArrayLike) -> tuple[Any, Any, ArrayLi
 
 # ---- parts, by name ----------------------------------------------------------------------------------------------
 
-# fields of a description, sorted such that parts refer only to parts of earlier fields
+# fields of a description, in an order in which objects refer only to objects of earlier fields
 NAMED = ("bodies", "joints", "frames", "springs", "shapes", "contacts")
 IN_ORDER = ("bodies", "joints", "frames", "springs", "constraints", "visuals", "shapes", "contacts")
 

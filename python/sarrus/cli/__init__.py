@@ -177,7 +177,7 @@ def _float(text: str) -> float:
 def _assignment(text: str) -> tuple[str, Array]:
     name, _, numbers = text.rpartition("=")
     if not name:
-        raise argparse.ArgumentTypeError(f"'{text}' is not JOINT=VALUE (MODEL comes before the options)")
+        raise argparse.ArgumentTypeError(f"'{text}' is not JOINT=VALUE; the MODEL comes before the options")
     value = np.array([_float(x) for x in numbers.split(",")])
     if not np.isfinite(value).all():
         fault = f"'{numbers}' is not a finite number, or several separated by commas"

@@ -65,7 +65,7 @@ STEP, STRIDE = 1e-4, 10  # step of a demonstration's simulation [s], and steps p
 
 
 class UsageError(Exception):
-    """Error of arguments of the command line that contradict each other."""
+    """Error for contradictory arguments of the command line."""
 
 
 # ---- models ----------------------------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def _move_freely(name: str, output: Path) -> None:
         print(f"  {run.t[k]:6.3f}  {drift[k]:17.1e}  {run.loop_error[k]:19.1e}")
     print(flush=True)
     shown = Trajectory(robot, run.t[::STRIDE], run.q[::STRIDE], run.v[::STRIDE])
-    # a closed chain has too many coordinates for one figure; those of its motors determine the motion
+    # of a closed chain, draw only the coordinates of the motors, which determine the motion; one figure cannot show all coordinates
     quantity: str | list[str] = list(robot.actuated) if robot.nc and robot.actuated else "q"
     if (robot.nq if quantity == "q" else len(quantity)) > 9:
         quantity = list(robot.actuated[:3]) or [name for name in robot.joints if robot.joint(name).nq][:1]
@@ -418,7 +418,7 @@ def generated(arguments: argparse.Namespace) -> int:
     "sarrus simulate four_bar --time 2 --velocity motor=6 --plot run.png --plot-quantity energy --csv run.csv",
     *MODEL,
     argument("--time", type=number(zero=True), default=1.0, metavar="S", help="duration [s]"),
-    argument("--dt", type=number(), metavar="S", help="step [s]; for dopri5 the first step and the sample time (default: 1 ms, or less where this is too long)"),
+    argument("--dt", type=number(), metavar="S", help="step [s]; for dopri5 the first step and the sample time (default: 1 ms, or less if this is too long)"),
     argument("--method", choices=("auto", *METHODS), default="auto", help="integration method"),
     argument("--rtol", type=number(), default=1e-6, metavar="X", help="relative tolerance of dopri5"),
     argument("--atol", type=number(), default=1e-9, metavar="X", help="absolute tolerance of dopri5"),
@@ -445,7 +445,7 @@ def simulated(arguments: argparse.Namespace) -> int:
         run = simulate(robot, q, v, arguments.time, motors, **options)
     except IntegrationError as error:
         run, code = error.trajectory, 1
-        # the rest of the message refers to Python attributes, and is removed
+        # print the message without its end, which refers to Python attributes
         print(f"sarrus: {str(error).partition('; .trajectory of this error')[0]}", file=sys.stderr)
     print(f"{robot.name}: {run.t[-1] - run.t[0]:g} s by {run.statistics['method']}")
     with np.errstate(all="ignore"):  # the last samples of a diverged run may overflow

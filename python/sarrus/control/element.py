@@ -17,7 +17,7 @@ from ..errors import ModelError
 Function = Callable[..., Any]
 # (name, category, required sign) of the fields of each kind of element; the category determines how a value is converted
 KINDS: dict[str, tuple[tuple[str, str, str], ...]] = _core.element_table()
-# categories of fields for which a class is generated
+# a kind of element whose fields are all of these categories gets a generated class; other kinds have handwritten classes
 TYPED = ("coordinate", "velocity", "frame", "direction", "constant", "number", "range", "law")
 
 
@@ -148,7 +148,7 @@ class ForceElements:
 
     @classmethod
     def of(cls, mechanism: LoopFunctions, elements: Sequence[Element], run: Run | None = None) -> ForceElements:
-        """Return the core's input for these elements; raise ModelError if they do not fit the mechanism."""
+        """Return the core's input for the given elements; raise ModelError if they do not fit the mechanism."""
         run = Run() if run is None else run
         limits = list(run.effort_limits)
         if not elements:

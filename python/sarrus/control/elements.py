@@ -355,7 +355,7 @@ class CollisionContacts(Element):
 class EndStop(Element):
     """Spring and damper beyond the limits of a joint coordinate: k d + c d', with |c d'| at most k d.
 
-    d is the distance beyond the limit. The force never pulls the coordinate towards the limit. It is continuous at the limit, and every impact
+    d is the distance beyond the limit. The force never pulls the coordinate towards the limit. The force is continuous at the limit, and every impact
     dissipates energy. The spring's energy is not included in :attr:`Trajectory.energy <sarrus.Trajectory.energy>`. With ``method="contact"`` the stop
     is rigid. Then the trajectory's `internal_state` has the mean force of the step before a sample, which `tau`, `a` and reactions include.
 

@@ -320,7 +320,7 @@ def _spins(name: str, t: Array, x: Array, ends: Array) -> Array:
             return spin
         steps = size * np.eye(6).reshape(6, 1, 2, 3)
         ahead, back = (jumps(spin[:-1] + s * steps[..., 0, :], spin[1:] + s * steps[..., 1, :]) for s in (1.0, -1.0))
-        # derivatives of the accelerations at both ends of a piece with respect to the first and the second velocity
+        # derivatives of the accelerations at both ends of a piece with respect to the velocities at its start and at its end
         (start_by_first, start_by_second), (end_by_first, end_by_second) = (
             ((a - b) / (2.0 * size)).reshape(2, 3, -1, 3).transpose(0, 2, 3, 1)
             for a, b in zip(ahead, back, strict=True)
@@ -420,7 +420,7 @@ def _on_loops(
             f"at waypoint {freedoms.index(most)} the loops allow {most} independent motions, elsewhere {least}: the loops lose rank at "
             "this waypoint, where branches meet; omit it, or pass another waypoint nearby"
         )
-    # rotate each basis so that it is nearest to the previous basis, because their blend must be a basis, too
+    # rotate each basis so that it is nearest to the previous basis, because an interpolation of the two must also be a basis
     for k in range(1, len(bases)):
         U, cosines, V = np.linalg.svd(bases[k].T @ bases[k - 1])
         if cosines.min(initial=1.0) < 0.1:
@@ -463,7 +463,7 @@ def _way_points(mechanism: Mechanism, times: ArrayLike, q: ArrayLike) -> tuple[A
     checked_mechanism(mechanism)
     t = _numbers("times", times)
     if t.ndim != 1 or len(t) < 2:
-        raise ShapeError(f"times of a path must be (n,) for two waypoints or more; got shape {t.shape}")
+        raise ShapeError(f"times of a path must be (n,), one for each of two waypoints or more; got shape {t.shape}")
     late = np.flatnonzero(~(np.diff(t) > 0.0))
     if late.size:
         raise ModelError(f"times of a path must increase; got {t[late[0]]:.9g} and then {t[late[0] + 1]:.9g}")

@@ -21,7 +21,7 @@ from ..spatial import Transform
 
 
 class Part:
-    """The base class of all parts."""
+    """Base class of all parts of a description, such as bodies, joints and frames."""
 
 
 def renamed(value: Any, name: Callable[[str], str]) -> Any:
@@ -38,7 +38,7 @@ def renamed(value: Any, name: Callable[[str], str]) -> Any:
 
 # ---- constraints -----------------------------------------------------------------------------------------------------
 
-# kind of constraint in the core -> names of its numbers; None if frames and numbers do not define the kind completely
+# kind of constraint in the core -> names of its parameters; None if frames and parameters do not define such a constraint completely
 KINDS: dict[str, tuple[str, ...] | None] = _core.constraint_kinds()
 Point = tuple[float, float, float]
 
@@ -81,12 +81,12 @@ class ConstraintSpec(Part):
 
     @property
     def position_joints(self) -> tuple[str, ...]:
-        """Names of the joints of which it constrains coordinates, including their number of full revolutions."""
+        """Names of the joints whose coordinates the constraint constrains, including the number of full revolutions."""
         return ()
 
     @property
     def joints_related(self) -> tuple[str, ...]:
-        """Names of the joints of which it relates coordinates or velocities."""
+        """Names of the joints whose coordinates or velocities the constraint relates."""
         return self.position_joints
 
     def with_locked(self, joint: str, q: Sequence[float]) -> ConstraintSpec | None:
@@ -104,7 +104,7 @@ class ConstraintSpec(Part):
         )
 
     def prescribed(self, time: float) -> tuple[str, int, float] | None:
-        """Return (joint, index, value [rad, m]) of the coordinate that it prescribes at a time; None if it prescribes none.
+        """Return (joint, index, value [rad, m]) of the coordinate that the constraint prescribes at a time; None for other constraints.
 
         Parameters
         ----------

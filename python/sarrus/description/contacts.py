@@ -27,7 +27,7 @@ MOST_POINTS = 4  # largest number of contact points of a pair
 COEFFICIENTS = {"friction": 1.0, "restitution": 0.0, "torsional_friction": 0.0, "rolling_friction": 0.0}
 MOMENTS = ("torsional_friction", "rolling_friction")
 RESTITUTION_LAWS = ("newton", "poisson")
-# sentences of warnings about shapes in files; the second is used if a caller has added shapes
+# ends of the warning about the shapes of a file; the second replaces the first when the caller adds a shape
 NO_CONTACTS, SOME_CONTACTS = _core.contact_sentences
 OVERLAP = 1e-6  # overlap relative to the smaller shape, below which it is due to rounded input values
 

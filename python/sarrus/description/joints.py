@@ -144,7 +144,7 @@ class JointType:
 
     nq: ClassVar[int] = 0
     nv: ClassVar[int] = 0
-    # properties of the core's joint of the same name
+    # properties of the joint type of the same name in the core
     coordinates: ClassVar[tuple[tuple[str, str], ...]] = ()
     velocities: ClassVar[tuple[tuple[str, str], ...]] = ()
     rates: ClassVar[tuple[bool, ...]] = ()

@@ -277,7 +277,8 @@ def _multiplier_matrices(
     if determined(least_pivot):
         return by_rows
 
-    # the multipliers of the reactions of least norm over all joints: finite differences along the directions of the columns, with closed loops
+    # the multipliers are those of the reactions of least norm over all joints. Their derivatives are finite differences along the direction of each
+    # column, in states with closed loops
     dynamics = {name: x[..., None, None] if name == "time" else x for name, x in dynamics.items() if name != "wrenches"}
     if wrenches := options.get("wrenches"):
         dynamics["wrenches"] = {name: np.asarray(x, dtype=float)[..., None, None, :] for name, x in wrenches.items()}

@@ -277,7 +277,8 @@ class LoopFunctions(StateFunctions):
 
     @_operation
     def loop_jacobian(self, q: ArrayLike, frame: str, **options: Unpack[FrameTimeOptions]) -> Array:
-        """Return the Jacobian J (..., 6, nu) of a frame with closed loops: its velocity is J times the velocities of the motors in `actuated`.
+        """Return the Jacobian J (..., 6, nu) of a frame with closed loops: the frame's velocity is J times the velocities of the motors in
+        `actuated`.
 
         The velocity of the frame due to prescribed motions is not included. If the motor velocities are dependent, J is the Jacobian of least
         norm. If the motors do not determine the motion of the frame, a StateError is raised; in a batch the status is 3.
@@ -449,12 +450,12 @@ class LoopFunctions(StateFunctions):
     _velocity_jump = _undeclared("velocity_jump")
     _configuration_by_mass = _undeclared("configuration_by_mass")
     _configuration_plain = _undeclared("configuration_plain")
-    # [v + weight x with J (v + weight x) = c and least |x|]; if a is an argument: [a + weight x with J (a + weight x) = gamma]
+    # [v + weight x], where x has least norm with J (v + weight x) = c; if a is an argument, [a + weight x] with J (a + weight x) = gamma
     _least_motion = _undeclared("least_motion")
     # [configuration near q that closes the loops as well as possible; residual]: see closing.hpp
     _close = _undeclared("close")
     _branch = _undeclared("branch")  # configurations along inputs, NaN after the end of the branch: see branch.hpp
-    # [q; outcome, residual, inputs passed, singular positions passed]
+    # [q; outcome; residual; numbers of inputs and of singular positions that the path has passed]
     _move_along_branch = _undeclared("move_along_branch")
     _mobility_numbers = _undeclared("mobility_numbers")
     _bounded_efforts = _undeclared(
@@ -499,7 +500,7 @@ class LoopFunctions(StateFunctions):
     ) -> Array:
         """Return a nearby configuration (..., nq) that closes the loops, by Newton's method with steps of least norm in the metric.
 
-        It corrects drift and small violations. For configurations that are far from closed, use :meth:`assemble`.
+        Use this method to correct drift and small violations of the constraints. If the loops are far from closed, use :meth:`assemble`.
 
         Parameters
         ----------
@@ -533,8 +534,8 @@ class LoopFunctions(StateFunctions):
     ) -> tuple[Array, Array]:  # fmt: skip
         """Return the velocity after an impact of the constraints, and its impulses.
 
-        It solves M (v_after - v) = J^T impulses and J v_after - c = -restitution (J v - c), for example when a clutch or latch closes a loop
-        at a velocity v that violates the loop's constraint.
+        The result satisfies M (v_after - v) = J^T impulses and J v_after - c = -restitution (J v - c), for example when a clutch or latch closes a
+        loop at a velocity v that violates the loop's constraint.
 
         Parameters
         ----------
@@ -557,8 +558,8 @@ class LoopFunctions(StateFunctions):
         answer: Any = self._velocity_jump(q, v, restitution=restitution, time=time, **options)
         both, *status = answer if options.get("return_status") else (answer,)
         after, impulses = both[..., : self.nv], both[..., self.nv :]
-        # impulses change velocities as reactions change accelerations. So use the function for reactions, with bodies at rest and a = change, and
-        # subtract the loads of gravity and springs
+        # impulses change velocities just as reactions change accelerations. Therefore call the function for reactions with bodies at rest and with
+        # the acceleration a = change, and subtract the loads of gravity and springs
         rest, change = np.zeros(self.nv), after - np.asarray(v, dtype=float)
         shared = least_reactions(self, q, rest, change, impulses, time=time)
         shared = shared - least_reactions(self, q, rest, rest, np.zeros(self.nc), time=time)
@@ -579,7 +580,7 @@ class LoopFunctions(StateFunctions):
         v = real_rows("v", np.zeros(self.nv) if v is None else v, self.nv, finite=False)
         lead = common_axes({"q": q.shape[:-1], "v": v.shape[:-1]})
         q, v = np.broadcast_to(q, (*lead, self.nq)), np.broadcast_to(v, (*lead, self.nv))
-        # invalid states, which the core reports, are replaced, because the users' functions may fail for NaN
+        # replace invalid states by the neutral configuration, because the caller's functions may fail for NaN; the core reports these states
         q, status = cast("tuple[Array, Array]", self.normalize(q, return_status=True))
         sound = (np.asarray(status) == 0)[..., None] & np.isfinite(v).all(axis=-1, keepdims=True)
         q, v = np.where(sound, q, self.neutral()), np.where(sound, v, 0.0)
@@ -627,6 +628,7 @@ def _by_metric(metric: Metric, by_mass: Any, plain: Any) -> Callable[..., Array]
 DERIVATIVES = tuple(f"derivatives.forward_dynamics{kind}" for kind in ("", "_jvp", "_vjp"))
 PUBLIC = {
     "velocity_by_mass": "project_velocity", "velocity_plain": "project_velocity", "velocity_jump": "impact",
+    "constrained_motion": "forward_dynamics",
     "joint_loads": "joint_wrenches", "linear_equations": "linearize", "forward_dynamics_derivatives": DERIVATIVES[0], "forward_dynamics_jvp": DERIVATIVES[1],
     "forward_dynamics_vjp": DERIVATIVES[2], "actuator_efforts_vjp": "actuator_efforts", "bounded_efforts": "actuator_efforts", "configuration_by_mass": "project_configuration", "configuration_plain": "project_configuration",
 }  # fmt: skip
@@ -663,7 +665,7 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
         cast(Any, mechanism)._raise_not_realizable(**arguments)  # its message names the missing motors
     if operation == "loop_jacobian":
         motors = ", ".join(map(repr, mechanism.actuated)) or "no motors"
-        raise StateError(f"{operation} has no answer: {motors} do not determine the motion of the frame in this state")
+        raise StateError(f"{operation} has no result: {motors} do not determine the motion of the frame in this state")
     if operation in DERIVATIVES and status_of_motion(mechanism, arguments) == Status.FINE:
         raise StateError(
             f"{operation} has no result: the constraints allow displacements along which they are inconsistent; the position is "

@@ -450,7 +450,8 @@ class StateFunctions(_core.Mechanism):
             spreads = {"rad": np.pi, "m": metre}
             spread = np.array([spreads.get(unit, 1.0) for _, unit in joint.type.coordinates])
             low, high = joint.limits if joint.limits is not None else (-spread, spread)
-            # with a single limit, the other end of the range is at the default spread, or at twice this spread from the limit
+            # a missing lower limit is -spread, or twice the spread below the upper limit if this is below -spread; likewise for a missing upper
+            # limit
             low = np.where(np.isfinite(low), low, np.where(high > -spread, -spread, high - 2 * spread))
             high = np.where(np.isfinite(high), high, np.where(low < spread, spread, low + 2 * spread))
             q[..., joint.q_slice] = rng.uniform(low, high, (*lead, joint.nq))
@@ -562,7 +563,7 @@ class StateFunctions(_core.Mechanism):
     ) -> Array:
         """Return the classical acceleration (..., 6) of a frame: [angular acceleration; acceleration of its origin] [rad/s2, m/s2].
 
-        It does not include gravity. In "world" it is the time derivative of the spatial velocity. van der Merwe 4.28, corrected.
+        Gravity is not included. In "world" the result is the time derivative of the spatial velocity. van der Merwe 4.28, corrected.
 
         Parameters
         ----------
@@ -710,7 +711,7 @@ class StateFunctions(_core.Mechanism):
     ) -> Array:
         """Return the bias force h(q, v) (..., nv) of the tree: Coriolis, gravity, friction and springs (5.61).
 
-        It is the inverse dynamics at zero acceleration.
+        The bias force is the inverse dynamics at zero acceleration.
 
         Parameters
         ----------
@@ -767,7 +768,7 @@ class StateFunctions(_core.Mechanism):
     _reactions = _undeclared("reactions")
     _motion_space = _undeclared("motion_space")
     _joint_screws = _undeclared("joint_screws")  # (..., nv, 6) in world axes, at the world's origin
-    # Lie bracket [u, v] of each joint: if a motion deviates by u from a motion with velocity v, the rate of u is dv + [u, v]
+    # Lie bracket [u, v] of each joint: if the deviations from a motion with velocity v are u in q and dv in v, then the rate of u is dv + [u, v]
     _bracket = _undeclared("bracket")
 
     @_operation
@@ -843,7 +844,7 @@ class StateFunctions(_core.Mechanism):
     def potential_energy(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """Return the potential energy (...) of gravity and springs [J]; a float for one state.
 
-        It is zero if all mass is at the world's origin and all springs are relaxed.
+        The energy is zero if all mass is at the world's origin and all springs are relaxed.
 
         Parameters
         ----------

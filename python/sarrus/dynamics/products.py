@@ -189,7 +189,7 @@ def forward_dynamics_vjp(
 ) -> Any:  # fmt: skip
     """Return the product of a cotangent w of the acceleration with its derivatives, with loops.
 
-    It costs one pass over the bodies and one linear solve; with dependent rows, up to three passes.
+    The cost is one pass over the bodies and one linear solve; with dependent rows, up to three passes.
 
     Parameters
     ----------
@@ -277,9 +277,9 @@ def actuator_efforts(
 ) -> Any:  # fmt: skip
     """Return the derivatives of :meth:`~sarrus.Mechanism.actuator_efforts`, by one pass over the bodies for each motor.
 
-    They are exact with respect to v and a, and along displacements that the loops allow. Along displacements that open the loops, they are computed
-    as if the constraint rows were independent. External wrenches are constant in the axes of their frames. The Coulomb friction torque is constant,
-    which holds only for moving joints. A ModelWarning is issued if a joint with friction is at rest.
+    The derivatives are exact with respect to v and a, and along displacements that the loops allow. Along displacements that open the loops, they are
+    computed as if the constraint rows were independent. External wrenches are constant in the axes of their frames. The Coulomb friction torque is
+    constant, which holds only for moving joints. A ModelWarning is issued if a joint with friction is at rest.
 
     Parameters
     ----------

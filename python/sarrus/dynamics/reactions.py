@@ -152,8 +152,8 @@ def joint_bases(
     """Return the motion space of a joint, its complement, and their dual bases (van der Merwe 2.10-2.15).
 
     The result is phi (..., 6, nv), phi_c (..., 6, 6 - nv), and psi and psi_c of the same shapes, in the joint's frame on its successor, the body
-    farther from the ground. They satisfy phi^T psi = 1, phi_c^T psi_c = 1, phi^T psi_c = 0 and phi_c^T psi = 0. phi_c is orthonormal. If the axes of
-    a gimbal or universal joint are parallel, phi loses rank. Then psi is the pseudo-inverse of phi, and phi_c still has 6 - nv directions
+    farther from the ground. These matrices satisfy phi^T psi = 1, phi_c^T psi_c = 1, phi^T psi_c = 0 and phi_c^T psi = 0. phi_c is orthonormal. If
+    the axes of a gimbal or universal joint are parallel, phi loses rank. Then psi is the pseudo-inverse of phi, and phi_c still has 6 - nv directions
     perpendicular to phi.
 
     Parameters
@@ -176,7 +176,7 @@ def joint_bases(
     if of.nv == 0:
         identity = np.broadcast_to(np.eye(6), (*phi.shape[:-2], 6, 6)).copy()
         return phi, identity, phi.copy(), identity.copy()
-    # an invalid state remains NaN and does not affect other states
+    # decompose the unit matrix instead of an invalid state; the results of this state are NaN
     bad = np.asarray(np.isnan(phi).any(axis=(-2, -1), keepdims=True))
     sound = np.where(bad, np.eye(6)[:, : of.nv], phi)
     complement = np.linalg.svd(sound, full_matrices=True)[0][..., of.nv :]
@@ -191,7 +191,7 @@ def orthonormal_basis(projector: Array, count: int) -> Array:
     basis = np.zeros((*projector.shape[:-1], count))
     left = projector.copy()
     for k in range(count):
-        # the unit vector nearest to the range; the first one if several are equally near
+        # choose the unit vector that is nearest to the range; of several equally near ones, the first
         best = np.argmax(np.round(np.diagonal(left, axis1=-2, axis2=-1), 12), axis=-1)
         column = np.take_along_axis(left, best[..., None, None], axis=-1)[..., 0]
         basis[..., k] = column / np.linalg.norm(column, axis=-1, keepdims=True)

@@ -45,7 +45,7 @@ CORE_ORDER = [0, 1, 2, 3, 4, 5, 7, 6, 8, 9]
 
 
 class VariantFunctions(Base):
-    """Functions of a state of :class:`sarrus.results.Variants`."""
+    """Functions of a state, evaluated for all variants of :class:`sarrus.results.Variants`."""
 
     base: LoopFunctions
     _may_touch: list[Pair]

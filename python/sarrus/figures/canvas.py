@@ -59,7 +59,7 @@ def curves(t: Array, lines: Mapping[str, Array], y_label: str, *, ax: Axes | Non
     if len(t) > 1 and t[-1] > t[0] and not before:
         ax.set_xlim(t[0], t[-1])
     _dressed(ax, "t [s]", y_label)
-    # only a layout engine reserves space for names to the right of the axes
+    # write names at the ends of the curves only if a layout engine reserves space for them, to the right of the axes
     has_layout = ax.figure.get_layout_engine() is not None
     if len(drawn) > 1 and not (has_layout and _name_at_the_ends(ax, drawn)):
         _legend(ax, drawn, new)

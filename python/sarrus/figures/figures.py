@@ -51,7 +51,7 @@ SPACES = {
 QUANTITIES = (*SPACES, "energy", "loop_error", "momentum", "reactions", "efforts", "joint_wrenches", "contacts")
 
 Curve = tuple[str, str, Array]  # name, unit, values (n,)
-# largest number of curves for each of two units on axes left and right; with more curves, each unit has a panel
+# curves of two units share a panel, with axes on the left and the right, if each unit has at most this number of curves
 FEW_A_SIDE = 3
 MANY = 12  # for more coordinates, a figure without named quantities shows only the motors' coordinates
 
@@ -84,7 +84,7 @@ def figure(run: Trajectory, quantities: str | Sequence[str] | None, ax: Axes | N
         )
     if len(titled) > 1:
         return canvas.stacked(run.t, titled)
-    # without a degree of freedom there is no curve
+    # the default applies to a mechanism without degrees of freedom, which has no curve
     y_label, lines = next(iter(titled.items()), (", ".join(names), {}))
     return canvas.curves(run.t, lines, y_label, ax=ax, log=names == ["loop_error"])
 
@@ -423,7 +423,9 @@ def _loads(robot: Mechanism, q: Array, wrenches: Mapping[str, ArrayLike] | None)
     for n, (frame, wrench) in enumerate((wrenches or {}).items()):
         load, poses = real_rows(f"wrench on '{frame}'", wrench, 6), robot.pose(q, frame)
         if load.shape not in ((6,), (len(q), 6)):
-            raise ShapeError(f"the wrench on '{frame}' must be (6,), or ({len(q)}, 6) as q; got {load.shape}")
+            raise ShapeError(
+                f"the wrench on '{frame}' must be (6,), or ({len(q)}, 6) with a row for each configuration; got {load.shape}"
+            )
         load = np.broadcast_to(load, (len(q), 6))
         forces[:, n, 0], forces[:, n, 1] = force_at(poses, load)
         if load[-1, :3].any():

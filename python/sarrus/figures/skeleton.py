@@ -110,7 +110,7 @@ class Skeleton:
         self.joints = {spec.name: _place(spec) for spec in d.joints if not _floats(spec.joint)}
         places: dict[str, list[Array]] = {"ground": [], **{body.name: [] for body in d.bodies}}
         for spec in d.joints:
-            # a gliding joint (see _glides) moves away from its place on the parent, so that this place does not define the parent's shape
+            # omit the frame of a gliding joint (see _glides) on the parent: the child moves away from it, so it does not define the parent's shape
             if not _glides(spec.joint):
                 places[spec.parent].append(spec.at_parent.translation)
             if not _floats(spec.joint):
@@ -241,7 +241,7 @@ class Skeleton:
         if q.ndim == 0 or q.shape[-1] != self.mechanism.nq:
             raise ShapeError(f"q has shape {q.shape}; its last axis must have nq = {self.mechanism.nq} coordinates")
         kinematics = self.mechanism.kinematics(q)
-        # the ground's pose is needed, because the ground may be the child of a loop joint
+        # include the pose of the ground, because the ground may be the child of a loop joint
         ground = np.broadcast_to(np.eye(4), (*q.shape[:-1], 4, 4))
         poses = {"ground": ground, **{body: kinematics.pose(body) for body in self.mechanism.bodies}}
         return poses, q.shape[:-1]
@@ -338,7 +338,7 @@ def _box(body: BodySpec) -> Lines:
     if mass <= 0:
         return []
     moments, axes = np.linalg.eigh(body.inertia.about_com)
-    # half edges a along the principal axes, from m a^2 / 3 = (sum of moments) / 2 - moment about this axis
+    # half edges a of the box along the principal axes, from m a^2 / 3 = (sum of the three moments) / 2 - moment about the edge's axis
     half = np.sqrt(np.maximum(3.0 / mass * (moments.sum() / 2 - moments), 0.0))
     if half.max() == 0.0:
         return []

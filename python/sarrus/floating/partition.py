@@ -102,7 +102,7 @@ class FreeFloatingForm(Brief):
         return np.asarray(point.joint_jacobian + point.base_jacobian @ self.base_motion)
 
     def drift(self, end_point: str) -> Array:
-        """Return J_b H_b^-1 p (..., 6), the velocity of the end point at this momentum with joints at rest [rad/s, m/s].
+        """Return J_b H_b^-1 p (..., 6): velocity of the end point due to the momentum p of the state, with joints at rest [rad/s, m/s].
 
         Parameters
         ----------
@@ -155,8 +155,8 @@ def generalized_jacobian(
     robot : a mechanism with floating base
     q : (..., nq) configuration [rad, m]
     frame : name of a frame, whose velocity is [angular; linear] in the axes of ``expressed_in``
-    independent : names of joints, or (joint, index) for one of several velocities, or "actuated"; the result (..., 6, k) is then per
-        velocity of these, with closed loops. Default: all joints
+    independent : names of joints, or (joint, index) for one of several velocities, or "actuated"; the result (..., 6, k) is then per independent
+        velocity, with closed loops. Default: all joints
     time : (...) time for prescribed motions [s]; the velocity due to prescribed motions is not included in J*
     expressed_in, out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
@@ -320,7 +320,7 @@ def equations_of_motion(
 
     J = robot.jacobian(q, frame, expressed_in=expressed_in)
     J_dot = robot.jacobian_derivative(q, v, frame, expressed_in=expressed_in)
-    # v = Y [velocities of the base in v; y-dot] + z, and x_b-dot = J v: W maps the former coordinates to [x_b-dot; y-dot]
+    # v = Y [base's entries of v; y-dot] + z, and x_b-dot = J v: W maps [base's entries of v; y-dot] to [x_b-dot; y-dot]
     moved = J @ Y
     rest = np.zeros((*moved.shape[:-2], Y.shape[-1] - 6, Y.shape[-1]))
     W = np.concatenate([moved, rest + np.eye(Y.shape[-1])[6:]], axis=-2)
@@ -438,7 +438,8 @@ def base_reaction(
     check_name("frame", frame, robot.frames)
     if hosts.get(frame, frame) not in base:
         raise ModelError(f"frame '{frame}' is not on the base, which consists of {', '.join(base)}")
-    # virtual work of a common motion of all bodies: only the base and external wrenches exert forces on the other bodies
+    # virtual work of a rigid motion of all bodies together, in which the joints do no work: the base's wrench on the other bodies balances their
+    # inertia, their weight and the external wrenches on them
     elsewhere = np.repeat([name not in base for name in robot.bodies], 10)
     pi = np.concatenate([body.inertia.parameters for body in robot.description.bodies])
     needed = applied(robot.regressor(q, v, a)[..., floating.v_slice, :], pi * elsewhere)

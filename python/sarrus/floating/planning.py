@@ -346,8 +346,8 @@ def dynamic_singularity_map(
 ) -> DynamicSingularityMap:
     """Detect dynamic singularities in many configurations: positions in which a frame loses a direction of motion because the base floats.
 
-    These are singular positions of the generalized Jacobian, which depend on masses. A position is singular if the rank is lower than in a few random
-    configurations.
+    Dynamic singularities are singular positions of the generalized Jacobian, so they depend on the masses. A position is singular if the rank is
+    lower than in a few random configurations.
 
     Parameters
     ----------

@@ -157,7 +157,8 @@ def _decomposed(robot: LoopFunctions, member: str, paths: list[list[JointSpec]])
     inner = {end.name: next((j.name for j in path if j.name in closing), None) for end, *path in paths}
     names = _new_names({*robot.joints, *closing, *robot.frames})
 
-    # the tree enters a chain with an inner loop joint from both ends: the bodies after this joint are children of the member
+    # a chain with an inner loop joint is in the tree from both of its ends: the bodies between this joint and the member are descendants of the
+    # member
     carried = (member, *(tip for end, tip in tips.items() if inner[end]))
     afloat = {body: next(names) for body in carried}
     frames = {end: next(names) for end in tips}
@@ -281,7 +282,7 @@ class ChainAnswer:
 
 def answer(robot: LoopFunctions, cut: Decomposition, s: States, c: Chain) -> ChainAnswer:
     """Return the quantities of one chain."""
-    # 6.1-6.4: the released chain, in coordinates y that satisfy its inner loop joint, a = start + N y
+    # 6.1-6.4: the released chain, in accelerations y that satisfy its inner loop joint: a = start + N y
     D = c.columns
     inertia, jacobian = s.M[..., D[:, None], D], cut.pieces.jacobian(s.x, c.frame)[..., D]
     N, start = _solutions(s.rows[..., c.inner_rows, :][..., D], s.gamma[..., c.inner_rows])
@@ -313,7 +314,7 @@ def answer(robot: LoopFunctions, cut: Decomposition, s: States, c: Chain) -> Cha
     phi_c = np.concatenate([phi_c, psi[..., soft]], axis=-1)
     g = np.concatenate([g, give * force[..., soft] - rate[..., soft]], axis=-1)
 
-    # 6.57. M^-1 = W W^T: the rank of W is better conditioned
+    # 6.57: M^-1 = W W^T. The rank is determined from W, which is better conditioned
     moved = J @ transposed(half)
     slack = np.diag(np.concatenate([np.zeros(n_c), np.sqrt(give)]))[:, n_c:]
     W = np.concatenate([transposed(phi_c) @ moved, np.broadcast_to(slack, (*s.lead, *slack.shape))], axis=-1)
@@ -354,7 +355,8 @@ def _motor(
         member, tip = (m.acceleration(q, v, zero, body, expressed_in="world") for body in (cut.member, c.tip))
         return member - tip
 
-    # relative acceleration at zero accelerations of all coordinates; in the mechanism, these include the coordinates of this joint
+    # difference between the relative accelerations in the pieces and in the mechanism, if all coordinates have zero acceleration; only the
+    # mechanism has coordinates of this joint
     rate = between(cut.pieces, s.x, s.u) - between(robot, s.q, s.v)
     return psi, (s.tau - s.passive)[..., joint.v_slice], applied(transposed(psi) @ motion_matrix(to_tip), rate)
 
@@ -435,7 +437,7 @@ class States:
         return self.status.shape
 
     def no_answer(self, where: NDArray[np.bool_], why: str) -> None:
-        """Set the status of these states to 2; or raise StateError with the reason if `explain` is True."""
+        """Set the status of the given states to 2; or raise StateError with the reason if `explain` is True."""
         if self.explain and where.any():
             raise StateError(f"reference_member has no result: {why}")
         self.status[where & (self.status == Status.FINE)] = Status.NO_ANSWER

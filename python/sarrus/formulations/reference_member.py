@@ -196,7 +196,7 @@ def reference_member(
     def sound(x: Array) -> Array:
         return np.where(s.status.reshape(s.lead + (1,) * (x.ndim - len(s.lead))), np.nan, x)
 
-    # a single joint to the ground without blocked directions exerts no force, and is not treated as a chain
+    # omit a chain that consists of one joint to the ground without blocked directions, because it exerts no force
     shown = [n for n, c in enumerate(cut.chains) if c.joints or chains[n].S.size]
     by_chain = {f.name for f in fields(ChainAnswer)} & {f.name for f in fields(ReferenceMemberSolution)}
     names = [c.name for c in cut.chains]
@@ -272,7 +272,7 @@ def _meet(cut: Decomposition, s: States, chains: list[ChainAnswer]) -> _Met:
     I_r = s.M[..., s.r, s.r]
     effective = I_r + transposed(B) @ M @ B
 
-    # directions that no chain blocks. A large inertia in all other directions makes the matrix regular
+    # motion_space projects onto the directions that no chain blocks. A large inertia in all other directions makes the matrix regular
     size = np.linalg.norm(B, axis=(-2, -1))
     U, sines, Vt = np.linalg.svd(firm @ B, full_matrices=False)
     blocked = transposed(Vt) @ (inverse_where(sines, sines > ALIKE * size[..., None])[..., None] * transposed(U))
@@ -282,8 +282,8 @@ def _meet(cut: Decomposition, s: States, chains: list[ChainAnswer]) -> _Met:
     s.no_answer(weightless, f"the chains let body '{cut.member}' move in a direction without inertia; {INSTEAD}")
     response = motion_space @ transposed(half) @ half @ motion_space
 
-    # 6.30 and 6.22. Nearly singular chains are so stiff that digits are lost: the first pass is the algorithm of the thesis, further passes refine
-    # its residual
+    # 6.30 and 6.22. The first pass is the algorithm of the thesis. For nearly singular chains, which are very stiff, this pass loses digits;
+    # therefore further passes reduce the residual
     a_r, h_c = np.zeros((*s.lead, 6)), np.zeros(S.shape)
     end_forces = sum((applied(transposed(k.X), k.end_force) for k in chains), np.zeros(6))
     for _ in range(PASSES):
@@ -293,7 +293,7 @@ def _meet(cut: Decomposition, s: States, chains: list[ChainAnswer]) -> _Met:
         force = force + applied(transposed(B), h_c + applied(M, left))
         a_p = applied(blocked, applied(firm, left))
         more = a_p + applied(response, force - applied(effective, a_p))
-        # the tips carry the remaining force in their immovable directions, by the solution of least norm
+        # distribute the remaining force over the immovable directions of the tips, by the solution of least norm
         lacking = applied(effective, more) - force
         h_c = h_c + applied(M, left - applied(B, more)) + applied(transposed(blocked), lacking)
         a_r = a_r + more

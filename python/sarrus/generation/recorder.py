@@ -36,16 +36,16 @@ BROKEN = 8  # value that is added to the status if an assumption does not hold
 class Recorder:
     """Recorder of a function for generated C code, composed of functions of a state and of NumPy operations on symbolic numbers.
 
-    Symbolic numbers support +, -, * and / with each other and with floats, so that ``J.T @ u`` works. They have no value, so that Python code cannot
-    branch on them. Decisions in the core's algorithms, such as the number of refinements, are made for sample states. The generated code can check
-    that the same decisions are valid in use.
+    Symbolic numbers support +, -, * and / with each other and with floats, so that ``J.T @ u`` works. Symbolic numbers have no value, so that Python
+    code cannot branch on them. Decisions in the core's algorithms, such as the number of refinements, are made for sample states. The generated code
+    can check that the same decisions are valid in use.
 
     Parameters
     ----------
     robot : the mechanism
     scalar : "double" or "float", the floating-point type of the code
     configurations : (n, nq) sample configurations with closed loops [rad, m]. If None, the home and five random configurations near it are used, or
-        six random configurations for open chains. They are the same in every call
+        six random configurations for open chains. These random configurations are the same in every call
 
     Attributes
     ----------
@@ -245,7 +245,7 @@ class Recorder:
     def closed(self, q: Numbers, joints: Sequence[str], steps: int = 3) -> tuple[Numbers, Numbers]:
         """Return the configuration near q with closed loops, and the residual (1,).
 
-        It is computed by Newton steps; the coordinates of `joints` are fixed.
+        Newton steps compute this configuration; the coordinates of `joints` are fixed.
 
         Parameters
         ----------
@@ -478,7 +478,8 @@ class _Inputs:
         numbers = [self.r.input(name + suffix, self._drawn(n)) for suffix in RATES[:count]]
         numbers += [[0.0] * n] * (3 - count)
         self.parameters += [x for row in zip(*numbers, strict=True) for x in row]
-        # time functions without polynomial pieces represent values that vary between calls
+        # a target is a time function without polynomial pieces, and the index of its value, rate and acceleration in the parameters, which are
+        # inputs of each call
         return first, [([], at + 3 * k) for k in range(n)]
 
     def _pose(self, name: str, task: Any, fields: dict[str, Any]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ RESERVED = {
     "requires", "restrict", "return", "short", "signed", "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template",
     "this", "throw", "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t",
     "while", "xor", "xor_eq",
-    # names that the code uses: functions, constants of math.h, types
+    # names that the generated code uses: functions, constants of math.h, types
     "sqrt", "sqrtf", "fabs", "fabsf", "atan2", "atan2f", "rint", "rintf", "NAN", "INFINITY", "real", "flags",
 }  # fmt: skip
 CODE_NAMES = re.compile(r"t\d+|sarrus_.*|(M|FP|HUGE|MATH)_.*")  # temporaries, and prefixes of names in math.h
@@ -462,7 +462,7 @@ def _names(joints: str) -> list[str]:
     return [name for name in joints.split(",") if name]
 
 
-# name -> function of a recorder and of the text after the colon
+# name of a generated function -> Python function that records it; its arguments are the recorder and the text after the colon
 NAMED: dict[str, Callable[[Recorder, str], Mapping[str, Numbers]]] = {
     **{name: _core_function(name) for name in _recording.operations if name not in COMPOSED_ONLY},
     "inverse_dynamics_derivatives": _inverse_dynamics_derivatives,
@@ -486,7 +486,7 @@ def by_name(text: str) -> Function:
         raise_no_such_name("function", name, NAMED)
     core = _recording.operations.get(name, ("", "", True))
     needs_operand = core[2] if name in _recording.operations else not name.endswith("_derivatives")
-    # the operand of "step" is optional, because trees need no joints
+    # for "step" the text after the colon is optional, because a tree needs no names of joints
     if needs_operand != bool(operand) and name != "step":
         kind = "the name of a frame" if name in _recording.operations else "names of joints"
         cure = f"{name} requires {kind}, {name}:NAME" if needs_operand else f"{name} takes no name after a colon"

@@ -156,8 +156,8 @@ class Samples(Brief):
         readings = [_readings(argument, x, t) for argument, x in (("joints", joints), ("efforts", efforts))]
         smooth, rate, acceleration = _kernels(step, cutoff, half)
         inside = slice(half, len(t) - half)
-        # the signs of velocities are filtered, too. This requires velocities at the ends of the record; therefore the readings are mirrored at their
-        # last value
+        # the signs of velocities are filtered, too. This requires velocities at the ends of the record; therefore the readings are extended at both
+        # ends by point reflection
         mirrored = {name: np.pad(y, half, mode="reflect", reflect_type="odd") for name, y in readings[0].items()}
         positions, rates, accelerations = (
             {name: np.convolve(y, kernel, "valid") for name, y in mirrored.items()}
@@ -270,7 +270,7 @@ def consistent_parameters(
     def value(x: Array, mu: float) -> float:
         return float(np.sum((M @ x - rhs) ** 2)) + mu * barrier(x)
 
-    # with the initial weight both terms are equal, so that the Newton iterations converge
+    # the initial weight is as large as the misfit, so that both terms have the same magnitude and the Newton iterations converge
     most = max(float(np.sum((M @ x - rhs) ** 2)), 1e2 * final_weight)
     weights = np.append(10.0 ** np.arange(np.log10(most), np.log10(final_weight), -1.0), final_weight)
     for mu in weights:
@@ -550,13 +550,13 @@ def independent_columns(X: Array, order: NDArray[np.intp] | None, floor: Array) 
 
 
 def base_of(model: EffortModel, data: Samples) -> Base:
-    """Return the base parameters that the efforts of these motors determine near the data. Parameters of the heaviest bodies are chosen first."""
+    """Return the base parameters that the efforts of the given motors determine near the data. Parameters of the heaviest bodies are chosen first."""
     mass = np.repeat(model.values[: 10 * len(model.bodies) : 10], 10)
     order = np.concatenate([np.arange(len(mass), len(model.names)), np.argsort(-mass, kind="stable")]).astype(np.intp)
 
     def reduced(X: Array) -> tuple[Base, Array]:
-        # influence of each parameter on the efforts; an influence at the rounding level of the largest is zero, for example in joints that the loops
-        # lock
+        # influence of each parameter on the efforts. An influence at the rounding level of the largest is treated as zero, for example in joints
+        # that the loops lock
         moves = np.linalg.norm(X, axis=0) * model.units
         floor = ROUNDING * moves.max(initial=0.0) / model.units
         return independent_columns(X, order, floor), np.maximum(SAME * np.linalg.norm(X, axis=0), floor)

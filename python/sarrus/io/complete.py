@@ -152,7 +152,7 @@ def _plain(hint: Any, value: Any, path: str) -> Any:
         several = cls not in _choices(hint) or len(_choices(hint)) > 1
         plain = {"type": cls.__name__.removesuffix("Spec")} if several else {}
         for name, (declared, default) in _declared(cls).items():
-            # omits None and shared constants; the core omits all other values that equal their default
+            # omit defaults that are the same object, such as None; the core omits all other values that equal their default
             if (part := getattr(value, name)) is not default:
                 plain[name] = _plain(declared, part, f"{path}.{name}" if path else name)
         return plain

@@ -28,7 +28,7 @@ from .mesh_files import at_hand
 DEEPEST = 100  # largest depth of nested elements: models nest a dozen levels; thousands are an attack
 # largest number of elements, that of a chain of 12,500 links with inertias, limits and visuals; parsing takes about 3 s and 0.2 GB
 MOST = 300000
-# largest number of elements with a tag in PARTS, each of which takes as long as ten other elements; 15 s and 0.5 GB in total
+# largest number of elements with a tag in PARTS, each of which takes as long as ten other elements; this number takes 15 s and 0.5 GB
 MOST_PARTS = 50000
 PARTS = frozenset((
     "link", "body", "joint", "freejoint", "site", "frame", "loop", "loop_joint",
@@ -40,7 +40,8 @@ TAGS_OF_TEXT = re.compile(TAG), re.compile(VALUE), " "
 TAGS_OF_BYTES = re.compile(TAG.encode()), re.compile(VALUE.encode()), b" "
 LATE = r"(\s+)(<\?xml[^>]*\?>)"  # an XML declaration after blank space
 LATE_IN_TEXT, LATE_IN_BYTES = re.compile(LATE), re.compile(LATE.encode())
-# comments, and sections that may contain "<!--". An unclosed one extends to the end of the text, so that matching takes linear time
+# pattern of comments, and of sections that may contain "<!--". An unclosed comment or section extends to the end of the text, so that matching
+# takes linear time
 COMMENT = r"<!--(?P<inside>.*?)(?P<end>-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)"
 OF_TEXT = re.compile(COMMENT, re.DOTALL), re.compile(r"[^\r\n]"), " ", "-"
 OF_BYTES = re.compile(COMMENT.encode(), re.DOTALL), re.compile(rb"[^\r\n]"), b" ", b"-"
@@ -157,7 +158,7 @@ class Element:
                 child.note(f"<{child.tag}> in <{self.tag}> is not read")
 
     def all(self, *tags: str) -> list[Element]:
-        """Return all children with one of these tags."""
+        """Return all children with one of the given tags."""
         return [child for child in self.children if child.tag in tags]
 
     def child(self, tag: str) -> Element | None:
@@ -397,7 +398,7 @@ def left_out(element: Element, consequence: str, report: Callable[[str], None] |
 
 
 def by_name(robot: Element, *tags: str) -> dict[str, Element]:
-    """Return the children with one of these tags by name; raise ModelError if two of them have the same name."""
+    """Return the children with one of the given tags, by name; raise ModelError if two of them have the same name."""
     named: dict[str, Element] = {}
     for element in robot.all(*tags):
         first = named.setdefault(element.text("name"), element)

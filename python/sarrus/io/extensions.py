@@ -28,7 +28,7 @@ from ..description import joints
 from ..spatial import Transform
 from .document import Element, at, free_name
 
-# function (element, name) -> (body, pose in the body) of the link or frame with this name; the element locates errors
+# function (element, name) -> (body, pose in the body) of the link or frame with this name; errors refer to the element
 Place = Callable[[Element, str], tuple[str, Transform]]
 
 _POINTS = "body_A body_B p_AP p_BQ"
@@ -133,7 +133,7 @@ def _add(
             [*parts.numbers(f"torque_{quantity}", 3), *parts.numbers(f"force_{quantity}", 3)]
             for quantity in ("stiffness", "damping")
         )
-        # R_AC = Rz(yaw) Ry(pitch) Rx(roll): the inverse, Rx(-roll) Ry(-pitch) Rz(-yaw), is in the order of a Gimbal
+        # R_AC = Rz(yaw) Ry(pitch) Rx(roll). Its inverse, Rx(-roll) Ry(-pitch) Rz(-yaw), has the order of a Gimbal's rotations: x, y, z
         bushing = joints.Gimbal(joints.PARAMETERS, stiffness=stiffness, damping=damping)
         builder.add_joint(name, bushing, c, a, at_parent=at_c, at_child=at_a, loop=True)
         return

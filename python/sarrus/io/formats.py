@@ -96,7 +96,7 @@ class Row:
         if self.values == POSITIVE and value < 0.0:
             part.fail(f"has a negative {name}: {value:g}" if name else f"is negative: {value:g}")
         if self.values == BOUND and value <= 0.0:
-            # in this format a negative number does not mean "unlimited"
+            # a negative number means "unlimited" only in formats whose default is negative; in other formats, note it
             if value < 0.0 <= default and part.owner is not None:
                 part.note(f"{part.owner} has a negative limit of {name}: read as unlimited")
             return None
@@ -197,7 +197,7 @@ class Format:
                 element.note(row.note.format(tag=element.tag))
 
     def shape(self, element: Element, kinds: Sequence[type], **folders: Any) -> Any:
-        """Return the shape of an element in a <geometry>, of one of these classes; `folders` are arguments of a mesh."""
+        """Return the shape of an element in a <geometry>, of one of the given classes; `folders` are arguments of a mesh."""
         tags = {self.shapes[kind][0]: kind for kind in kinds}
         kind = tags.get(element.tag) or element.fail(f"is an unknown shape; expected one of {', '.join(tags)}")
         values = {field.name: _value(element, place, field) for field, place in self.places(kind)}
@@ -457,7 +457,7 @@ MJCF = Format(
         "replicate": f"count sep offset euler | {_INSIDE}",
         "frame": f"name childclass pos {_ORIENTED} | {_INSIDE}",
         "inertial": f"pos {_ORIENTED} mass diaginertia fullinertia |",
-        # the tag has three meanings: a joint of a body, an entry of an equality, an entry of a tendon
+        # <joint> has three meanings: a joint of a body, an entry of an equality, an entry of a tendon
         "joint": """name class type pos axis limited ref actuatorfrclimited springdamper (group margin solreflimit solimplimit solreffriction
             solimpfriction actuatorgravcomp user) joint coef active joint1 joint2 polycoef (solref solimp) |""",
         "freejoint": "name (group) |",

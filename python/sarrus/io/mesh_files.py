@@ -198,7 +198,7 @@ def _hull_of(points: Array) -> Any:
 
 
 def corners(points: Array) -> Array:
-    """Return those of the points (n, 3) that are corners of their convex hull, (m, 3); all points if there is no hull."""
+    """Return the corners (m, 3) of the convex hull of points (n, 3); all points if there is no hull."""
     solid = _hull_of(points)
     return points if solid is None else points[solid.vertices]
 

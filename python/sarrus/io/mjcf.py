@@ -92,7 +92,7 @@ def read(
         raise ModelError(f"{fault}. Add or remove <freejoint/> in the file")
     root = parse(text, source, MJCF.grammar, deepest=DEEPEST)
     if root.tag != "mujoco":
-        root.fail("is not the root of an MJCF, <mujoco>")
+        root.fail("is not the root of an MJCF document; expected <mujoco>")
     package_dirs = tuple(package_dirs)
     include(root, beside, package_dirs)
     # overflow does not need a warning of NumPy, because the functions that use the number raise an error

@@ -263,7 +263,7 @@ class Document:
         return os.path.join(self.compiler.get("meshdir") or self.compiler.get("assetdir") or "", mesh.text("file"))
 
     def named(self, tags: Sequence[str]) -> dict[str, Element]:
-        """Return name -> element of these tags in the world; raise ModelError for a duplicate name."""
+        """Return name -> element for all elements with one of the given tags in the world; raise ModelError for a duplicate name."""
         named: dict[str, Element] = {}
         pending = list(self.root.all("worldbody"))
         while pending:

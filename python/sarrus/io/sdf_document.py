@@ -97,7 +97,7 @@ class Scene:
         self.documents.append(root)
         self.folders[source] = self.beside
         if root.tag != "sdf":
-            root.fail("is not the root of an SDF (<sdf>)")
+            root.fail("is not the root of an SDF document; expected <sdf>")
         root.note_unread()
         version_of(root)
         return root

@@ -86,7 +86,7 @@ def read(
         raise ModelError(f"floating_base: expected True or False; got {floating_base!r}")
     robot = URDF.parse(text, source)
     if robot.tag != "robot":
-        robot.fail("is not the root of a URDF (<robot>)")
+        robot.fail("is not the root of a URDF document; expected <robot>")
     robot.note_unread()
     reader = _Reader(robot, beside, loops)
     reader.add_bodies(bool(floating_base))
@@ -275,7 +275,9 @@ def _roots(
     # a closed ring of links has no root link, and can be separate from the root's group
     if adrift := [name for name in links if name not in parts.reached]:
         before = WORLD if anchored else roots[0]
-        links[adrift[0]].fail(f"is not connected to the root {before!r}; nor are others: {document.listed(adrift)}")
+        links[adrift[0]].fail(
+            f"is not connected to the root {before!r}; all links without a connection: {document.listed(adrift)}"
+        )
     return roots
 
 

@@ -231,7 +231,8 @@ PAIR = "UJOINT_"
 class Sidecar:
     """Sidecar of a URDF: a mapping of these keys to lists, all of them optional.
 
-    closed_loop : pairs of frames that coincide. A frame is the name of a link, or of a joint, which means the frame of its child
+    closed_loop : pairs of frames that coincide. A frame is given by the name of a link, or by the name of a joint, which denotes the frame of the
+        joint's child
     type : one entry for each pair: "3d" (the origins coincide), "revolute" (the origins and the z-axes coincide), "universal" (the origins coincide,
         and the x-axis of the first frame is perpendicular to the y-axis of the second), "6d" or any other text (both frames coincide). In a dict, an
         entry may also be a joint type of sarrus

@@ -54,7 +54,7 @@ from .usd_stage import Prim, read_stage
 
 LETTERS = "XYZ"
 WATER = 1000.0  # default density [kg/m³]
-# relative to the size of the bodies: bound of the errors in loop closure, and in coordinates that should be zero, due to frames in 32 bits
+# bound of the errors that frames in 32 bits cause in loop closure, and in coordinates that should be zero; relative to the size of the bodies
 FLOATS = 1e-5
 EXACT = 1e-10  # bound of errors in double precision
 # largest unit of length [m] and mass [kg], so that the unit of inertia (mass times length squared) is finite
@@ -184,7 +184,9 @@ class _Reader:
             if prim.tag == "shape":
                 self._add_shape(prim, body)
             elif prim.has("PhysicsCollisionAPI"):
-                prim.note("CollisionAPI is read of shapes only, and not of other prims:", prim.attributes["name"])
+                prim.note(
+                    "CollisionAPI is read for shapes only; prims for which it is not read:", prim.attributes["name"]
+                )
             elif prim.attributes.get("sarrus:frame") == "true":
                 with at(prim):
                     self.builder.add_frame(self.names.new(_free(prim, self.names)), *self._on(prim.path, Transform()))
@@ -335,7 +337,10 @@ class _Reader:
             leader = names.get(prim.get("newton:mimicJoint") or "", "")
             pair = [self.builder._joints[x].joint if x in self.builder._joints else None for x in (name, leader)]
             if leader == name or not all(isinstance(joint, joints.Revolute | joints.Prismatic) for joint in pair):
-                prim.note("NewtonMimicAPI is read of two joints of one axis, and not of:", name)
+                prim.note(
+                    "NewtonMimicAPI is read only if it couples two joints of one axis; joints for which it is not read:",
+                    name,
+                )
                 continue
             unit = "rad, m" if prim.has("MjcEqualityJointAPI") else "deg, m"
             unit_of_joint, unit_of_leader = (self.factor(unit, isinstance(joint, joints.Revolute)) for joint in pair)
@@ -390,7 +395,7 @@ class _Reader:
                 return (joints.Revolute if turns else joints.Prismatic)(axis.lower(), **numbers), driven, False
             terms = {row.field: prim.number(row.name, 0.0) * self.factor(row.unit, True) for row in _terms()}
             if kind == "fixed" and any(terms.values()):
-                prim.note("damping and the like of fixed joints are not read")
+                prim.note("parameters of fixed joints, such as damping, are not read")
             return (joints.Fixed() if kind == "fixed" else joints.Spherical(**terms)), bool(prim.all("drive")), False
 
     def _numbers(
@@ -468,7 +473,7 @@ class _Reader:
         if len(turning) > 1:
             fact = "general joints with several free rotations are read as a gimbal, rotations in the order x, y, z:"
             prim.note(fact, prim.attributes["name"])
-        # a Gimbal translates along rotated axes; these are the axes of body0 only if body1 is the parent
+        # a Gimbal translates along the rotated axes, those of its child; USD translates along the axes of body0, which must therefore be the child
         backward = bool(turning and sliding)
         if backward and any(limit for limit in numbers.get("limits", ())):
             low, high = np.array(numbers["limits"])

@@ -30,11 +30,11 @@ BINARY = (b"PXR-USDC", b"PK\x03\x04")  # first bytes of .usdc and .usdz
 TAGS = {f"Physics{kind}Joint": kind.lower() for kind in ("Revolute", "Prismatic", "Spherical", "Fixed", "Distance")}
 TAGS["PhysicsJoint"] = "d6"
 SHAPES = ("Sphere", "Capsule", "Capsule_1", "Cube", "Cylinder", "Cylinder_1", "Plane", "Cone", "Mesh")
-# attributes of shapes that are read although no physics schema defines them; and attributes that are not read
+# MEASURES: attributes of shapes that are read although no physics schema defines them. LOOKS: attributes that are ignored
 MEASURES = frozenset(("radius", "height", "axis", "size"))
 LOOKS = frozenset(("visibility", "purpose", "extent", "proxyPrim", "doubleSided", "orientation", "xformOpOrder"))
 PHYSICAL = ("phys", "newton", "mjc", "sarrus", "drive", "limit")
-# names of attributes in other schemas -> names in the table
+# names of attributes in other schemas -> names of the same attributes in the table of sarrus.io.formats
 ALIASES = {
     "physxJoint:armature": "mjc:armature", "newton:armature": "mjc:armature", "newton:friction": "mjc:frictionloss",
 }  # fmt: skip
@@ -104,7 +104,7 @@ def read_stage(text: str | bytes, source: str, beside: str, package_dirs: Iterab
                 raise ModelError(f"{source}: has {len(text)} characters; expected at most {LARGEST}")
             layer = Sdf.Layer.CreateAnonymous(".usda")
             layer.ImportFromString(text)
-            # references to prims of the same text have an empty file name
+            # any() finds references to other files; references to prims of the same text have an empty file name
             if any(layer.GetCompositionAssetDependencies()):
                 raise ModelError(
                     f"{source}: refers to other files, which need its folder: read the file with sarrus.load"
@@ -118,7 +118,7 @@ def read_stage(text: str | bytes, source: str, beside: str, package_dirs: Iterab
     metre, kilogram = UsdGeom.GetStageMetersPerUnit(stage), UsdPhysics.GetStageKilogramsPerUnit(stage)
     attributes = {"metersPerUnit": text_of(_nice(metre)), "kilogramsPerUnit": text_of(_nice(kilogram))}
     attributes |= {"upAxis": UsdGeom.GetStageUpAxis(stage), "defaultPrim": stage.GetRootLayer().defaultPrim}
-    # the root keeps the stage alive, which its prims need
+    # the root refers to the stage, because its prims are valid only while the stage exists
     root = Prim("stage", attributes, source, "/", None, notes, grammar, prim=stage)
     for fault in stage.GetCompositionErrors():
         root.note(f"a reference of the stage cannot be resolved, and is left out: {str(fault)[:300]}")
@@ -265,7 +265,7 @@ class _Composed:
 
 def _element(prim: Any, root: Element, cache: Any, healed: list[int]) -> Prim:
     kind, path = str(prim.GetTypeName()), str(prim.GetPath())
-    # including schemas that usd-core does not define, such as Newton's
+    # the union includes schemas that usd-core does not define, such as Newton's
     schemas = frozenset(map(str, (*prim.GetAppliedSchemas(), *prim.GetPrimTypeInfo().GetAppliedAPISchemas())))
     tag = "joint" if kind in TAGS else "scene" if kind == "PhysicsScene" else "shape" if kind in SHAPES else "prim"
     attributes = {"name": str(prim.GetDisplayName() or prim.GetName()), "type": TAGS.get(kind, kind)}

@@ -36,7 +36,7 @@ from .lowering import Step, Writer, closes, coincident_points
 from .mujoco import HIDDEN
 from .outline import Element, Link, Losses, add, listed, no_shape, principal_axes, tree_links, wxyz
 
-# smallest moment of inertia of moving bodies [kg m²], which MuJoCo requires to be larger than mjMINVAL = 1e-15
+# lower bound of moments of inertia [kg m²], written as boundinertia if a body has a smaller moment: MuJoCo requires more than mjMINVAL = 1e-15
 SMALLEST = 1e-14
 
 
@@ -169,7 +169,7 @@ class _Writer(Writer):
         rounding = 1e-15 * np.abs(moments).max()
         moments = np.where(np.abs(moments) <= rounding, 0.0, moments)
         low, middle, high = np.sort(moments)
-        # for a flat body, the largest moment is the sum of the other two up to rounding
+        # the largest moment of a flat body is the sum of the other two; remove the excess that is due to rounding
         if 0.0 < high - (low + middle) <= 10 * rounding:
             moments[moments.argmax()] = low + middle
         self.thin |= bool((moments < SMALLEST).any()) and inertia.mass > 0.0

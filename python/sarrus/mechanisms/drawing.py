@@ -45,7 +45,7 @@ def between_zero_and(limit: Literal["pi", "pi/2"], **angles: float) -> None:
 
 
 def is_zero(value: object) -> bool:
-    """Return True for a size of zero, which omits a part."""
+    """Return True if a dimension is zero, so that its part is omitted."""
     return isinstance(value, Real) and value == 0
 
 

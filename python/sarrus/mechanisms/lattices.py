@@ -229,14 +229,14 @@ def _scissors(n: int, arm: float) -> tuple[float, dict[str, tuple[complex, compl
     Ends are complex numbers relative to the middle pin, for the scissors that lies in direction 1 from the ring's centre. The first end is at the
     previous scissors, the second at the next.
     """
-    # half the angle that a scissors subtends, and the angle of the bars from the ring's largest radius
+    # half: half the angle that a scissors subtends at the ring's centre. fold: angle of the bars from their direction at the ring's largest radius
     half, fold = math.pi / n, math.pi / 4 - math.pi / (3 * n)
     corner = math.pi / 2 + half
     bars = {
         side: (cmath.rect(arm, turn - corner), cmath.rect(arm, turn + corner))
         for side, turn in (("left", -fold), ("right", fold))
     }
-    # the radius at which the bars' ends are on the rays at the angles +half and -half
+    # at this radius the ends of the bars are on the rays at the angles +half and -half from the ring's centre
     return arm * math.cos(fold) / math.sin(half), bars
 
 

@@ -139,7 +139,7 @@ def four_bar(
     (('motor', 'pin1', 'pivot'), ('pin2',))
     """
     positive(crank=crank, coupler=coupler, rocker=rocker, ground=ground, mass=mass)
-    # smallest and largest distance between the crank's pin and the pivot, limited by crank and ground, and by coupler and rocker
+    # smallest and largest distance between the crank's pin and the rocker's pivot, limited by crank and ground, and by coupler and rocker
     nearest = max(abs(ground - crank), abs(coupler - rocker))
     farthest = min(ground + crank, coupler + rocker)
     if not nearest < farthest:

@@ -196,7 +196,8 @@ def free_flyer(panels: int = 3, frequency: float = 0.2, wheels: bool = False) ->
         before, at = "satellite", (0.0, sign * 1.15, 0.0)
         for k in range(panels):
             step = length / panels
-            # each hinge represents the bending of half a panel on both sides; the first hinge, of half a panel on one side
+            # each hinge represents the bending of half a panel on either side of it. The first hinge has half a panel on one side only, so it is
+            # twice as stiff
             stiffness = rigidity / step * (1.0 if k else 2.0)
             damping = 0.01 * stiffness / (2.0 * math.pi * frequency)
             panel = f"{side}{k + 1}"

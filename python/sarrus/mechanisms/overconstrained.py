@@ -326,8 +326,8 @@ def goldberg_5r(
 ) -> Mechanism:
     """Goldberg's linkage of five hinges: one degree of freedom, although Kutzbach's formula gives -1.
 
-    It consists of two Bennett linkages whose common bar is removed. At one end of the common bar, a bar of each linkage is joined to a bar of the
-    other into one straight bar, the ground. At the other end the two linkages share a hinge.
+    It consists of two Bennett linkages whose common bar is removed. At one end of the common bar, one bar of each linkage is joined to form a
+    straight bar, the ground. At the other end the two linkages share a hinge.
 
     Parameters
     ----------
@@ -450,7 +450,7 @@ def myard(leg: float = 0.4, leg_twist: float = 0.6, mass: float = 1.0) -> Mechan
     heads, feet = bennett_row([(leg / math.sin(leg_twist), math.pi / 2)], (leg, leg_twist), 1.0)
     mirror = np.array([1, 1, -1])
     first, second, (meeting, axis) = hinges_of([heads[1], feet[1], feet[0]])
-    # at the far end of the body whose two hinges intersect at the meeting point
+    # the third hinge is at the far end of the body whose two hinges intersect at `meeting`
     third = (meeting + leg / 2 * axis, axis)
     fifth, fourth = ((point * mirror, axis * mirror) for point, axis in (second, third))
     return hinge_loop("Myard linkage", [first, second, third, fourth, fifth], mass).build()
@@ -605,7 +605,7 @@ def bricard(edge: float = 1.0, mass: float = 1.0, kind: Kind = "trihedral") -> M
     check_choice("kind", kind, _BRICARD, ModelError)
     hinges = [(edge * np.array(point, dtype=float), axis) for point, axis in _BRICARD[kind]()]
     b = hinge_loop("Bricard linkage" if kind == "trihedral" else f"Bricard linkage, {kind}", hinges, mass)
-    # it is flat at q = 0, where two branches meet, so that home is another configuration
+    # this linkage is flat at q = 0, where two branches meet; therefore another configuration is its home
     if kind == "doubly collapsible octahedral":
         robot = b.build()
         b.set_home(dict(zip(robot.joints, robot.assemble(fixed={"joint1": 1.0}), strict=True)))
@@ -613,8 +613,7 @@ def bricard(edge: float = 1.0, mass: float = 1.0, kind: Kind = "trihedral") -> M
 
 
 def _cube() -> list[Hinge]:
-    # corners of the cube along one branch from the origin (x, y, z), and along the other from the ground's second end (0, 0, 1) (y, x); both end at
-    # (1, 1, 1)
+    # corners of the cube along the loop: from the origin by +x, +y, +z to (1, 1, 1), then by -x, -y to the ground's second end (0, 0, 1)
     corners = ((0, 0, 0), (1, 0, 0), (1, 1, 0), (1, 1, 1), (0, 1, 1), (0, 0, 1))
     return [*zip(corners, ("y", "z", "x", "y", "z", "x"), strict=True)]
 

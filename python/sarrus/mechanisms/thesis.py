@@ -105,8 +105,8 @@ def two_links(reference_free: bool = True) -> Mechanism:
 
 # Table 8.1: Rot(z) and Disp(x) of link 1, Disp(x) of link 2; link 2 is level
 SLOPE, REACH, WRIST = -1.1669367, 1.0874871, 0.1
-# Rot(y) of link 1 of each chain, and the chain's point on the reference member (8.1-8.3). Table 8.1 has only the first angle; the other two chains
-# also point to the centre
+# Rot(y) of link 1 of each chain, and the chain's point on the reference member (8.1-8.3). Table 8.1 has only the first angle; the other two follow,
+# because all chains point to the centre
 CHAINS = ((-math.pi / 6, (-0.05, 0, -0.025)), (7 * math.pi / 6, (0.05, 0, -0.025)), (math.pi / 2, (0, 0, 0.05)))
 
 

@@ -375,7 +375,9 @@ class _Steps:
                     raise ValueError
                 rows.append(np.broadcast_to(x, (*shape, wide)))
             except ValueError:
-                raise ShapeError(f"{name} must be finite, {(*shape, wide)}; got {x.shape}") from None
+                raise ShapeError(
+                    f"{name} must be finite and have shape {(*shape, wide)}; got shape {x.shape}"
+                ) from None
         together = np.concatenate(rows, axis=-1)
         return together.reshape(math.prod(together.shape[:-1]), m)
 

@@ -90,7 +90,7 @@ class Stepping:
 
     @property
     def timing(self) -> _core.Timing:
-        """Checks of the times."""
+        """Checks of sample times against start, duration and step of the run."""
         return _core.Timing(self.start, self.duration, self.dt)
 
     def resumed(self, checkpoint: Mapping[str, Any]) -> Stepping:
@@ -114,7 +114,7 @@ def checked_gains(mechanism: Mechanism, stabilisation: str, values: Any) -> tupl
         return defaults
     if not any(defaults):
         names = " and ".join(repr(name) for name, gains in STABILISATIONS.items() if any(gains))
-        raise ValueError(f"stabilisation '{stabilisation}' has no gains, only {names} have; got {values!r}")
+        raise ValueError(f"stabilisation '{stabilisation}' has no gains; only {names} have gains; got {values!r}")
     try:
         of_velocities, of_positions = (checked_number("gains", x, "seconds, not negative") for x in values)
     except (TypeError, ValueError):
@@ -126,7 +126,7 @@ def checked_gains(mechanism: Mechanism, stabilisation: str, values: Any) -> tupl
 def check_memory(states: float, runs: int, size: int) -> None:
     """Raise MemoryError if the samples of the runs would exceed this machine's memory; called before a run starts."""
     needed = 8.0 * states * runs * max(size, 1)
-    # errors of operating systems that do not report the size of their memory
+    # suppress the errors of operating systems that do not report the size of their memory
     with contextlib.suppress(AttributeError, OSError, ValueError):
         available = float(os.sysconf("SC_PHYS_PAGES")) * float(os.sysconf("SC_PAGE_SIZE"))
         if needed > available:
@@ -164,7 +164,7 @@ def progress_bar(total: float, shown: bool, unit: str = "s") -> Iterator[Callabl
 # ---- limits of joints ----------------------------------------------------------------------------------------------------
 
 QUANTITIES = ("position", "velocity", "effort")  # in the order of the core's indices
-# tolerance of a limit, relative to its value and to 1 rad or the characteristic length (per second for velocities)
+# tolerance of a limit, relative to the sum of its magnitude and a scale: 1 rad or the characteristic length, per second for velocities
 ROUNDING = 1e-9
 Record = dict[str, Array]  # name of a field of the core's struct -> array (runs,) or (runs, limits)
 
@@ -297,7 +297,7 @@ class Setup:
         return replace(self, mechanism=self.mechanism[rows]) if self._varied else self
 
     def variants(self, rows: Any) -> NDArray[np.int64]:
-        """Return the indices of the variants of these runs."""
+        """Return the indices of the variants of the given runs."""
         return np.arange(self.mechanism._count)[rows] if self._varied else NO_VARIANTS
 
     def begin(
@@ -405,7 +405,7 @@ class Prepared:
             from ..control.elements import CollisionContacts
 
             elements = [*elements, CollisionContacts()]
-        # default parameters of elements that depend on the effective inertia
+        # compute the effective inertia if a parameter of an element is None, because its default depends on this inertia
         felt = not only_if_felt or any(
             getattr(e, name, 0.0) is None for e in elements for name in ("damping", "stiffness")
         )

@@ -170,7 +170,7 @@ def simulate(
         integration.go(times, (rtol, atol, max_step), progress)
         return integration
 
-    # functions of the caller may count their calls, and a resumed run keeps its step
+    # the step is fixed if the caller sets dt, or if functions of the caller may count their calls; a resumed run keeps its step
     fixed = options.get("dt") is not None or checkpoint is not None or varies or adaptive or prepared.calls
     run = _reliable(attempt, () if fixed else stepping.timing.divisors()).result()
     if sensitivities is not None:
@@ -230,7 +230,7 @@ class Integration:
     def __init__(self, prepared: Prepared, stepping: Stepping, events: list[Event]) -> None:
         forces, mechanism = prepared.forces, prepared.setup.mechanism
         if forces.parameters.ndim > 1:
-            raise ShapeError("force elements: values or functions that differ from run to run; use simulate_many()")
+            raise ShapeError("force elements have values or functions that differ from run to run; use simulate_many()")
         self.prepared, self.setup, self.stepping, self.events = prepared, prepared.setup, stepping, events
         self.mechanism, self.split = mechanism, (mechanism.nq, mechanism.nq + mechanism.nv)
         call = force(mechanism, prepared.functions) if prepared.functions else None
@@ -258,14 +258,14 @@ class Integration:
         self.every = checkpoint["every"]
         for name, mine in (("mechanism", self.mechanism.description), ("method", self.setup.method)):
             if checkpoint[name] != mine:
-                raise ModelError(f"the checkpoint belongs to another {name}")
+                raise ModelError(f"the checkpoint belongs to a simulation with another {name}")
         time, shown = checkpoint["shown"]
         x = self._restored("x", checkpoint["x"], checkpoint)
         shown = time, self._restored("shown", shown, checkpoint)
         self.core.restore(
             checkpoint | {"x": x, "shown": shown},
             looks=checkpoint["stabilisation"] != self.setup.stabilisation,
-            # with other force elements, the checkpoint's interpolation between the last step and the shown state is not valid
+            # if the force elements differ, the checkpoint's interpolation between the last step and the shown state is not valid
             anew=checkpoint["force_elements"] != self.prepared.forces.as_tuple(),
         )
 
@@ -274,7 +274,7 @@ class Integration:
         x, size, now = real_array(f"'{name}' of the checkpoint", value), self.core.size, self.core.counted
         counted = int(checkpoint["counted"])
         if x.shape != (expected := (size - now + counted,)):
-            of = "It belongs to a controller with other internal states"
+            of = "The checkpoint belongs to a controller with other internal states"
             raise ModelError(f"'{name}' of the checkpoint has shape {x.shape}; expected {expected}. {of}")
         if not np.isfinite(x).all():
             raise ModelError(f"'{name}' of the checkpoint must be finite; got {x}")

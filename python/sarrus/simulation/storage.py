@@ -125,7 +125,7 @@ def read_sweep(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
     arrays, described, facts = _opened(path, "sweep", SWEEP_FORMAT, names.values(), facts_of)
     if mechanism is not None and facts["mechanisms"]:
         raise ValueError(
-            "the runs of the file have different mechanisms, which only Sweep.load(path) without mechanism= unpickles"
+            "the runs of the file have different mechanisms; use Sweep.load(path) without mechanism=, which unpickles them"
         )
     mechanism, pickled = _mechanism_of(path, arrays, described, mechanism, "Sweep")
     acting, mechanisms, *_ = [*pickled, None, None]
@@ -261,7 +261,9 @@ def read_parquet(path: Path, mechanisms: Sequence[Mechanism]) -> dict[str, Any]:
     index = index.reshape(runs, -1)[:, 0]
     if len(mechanisms) not in (1, runs) or (numbered(mechanisms) != index).any():
         fault = f"the {runs} runs of the table have {len(set(index))} mechanisms, in the order {index.astype(int).tolist()[:9]}"
-        raise ValueError(f"{fault}...: pass mechanism= as the list of each run's mechanism, or as the only mechanism")
+        raise ValueError(
+            f"{fault}...: pass mechanism= as a list with the mechanism of each run, or as a single mechanism"
+        )
     q, v = table[:, :, 3 : 3 + mechanism.nq], table[:, :, 3 + mechanism.nq :]
     status = table[:, 0, 1].astype(np.int8)
     several, z = list(mechanisms) if index.any() else None, np.empty((*q.shape[:2], 0))
@@ -322,7 +324,7 @@ def _difference(stored: Any, expected: Any, path: str = "") -> str:
 
 
 def write_csv(path: Path, names: Sequence[str], blocks: Iterable[Array]) -> None:
-    """Write a table with these column names, in blocks of rows."""
+    """Write a table with the given column names, in blocks of rows."""
     with replacing(path) as fresh, fresh.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(names)

@@ -220,8 +220,7 @@ class _Runs:
                 begun = np.where(begun == Status.FINISHED, sampled, begun)
             self.begun[rows] = begun
         good = self.begun == Status.FINISHED
-        # for variants, the loops of initial states may have been closed with other lengths, so that q is not
-        # comparable with them
+        # no warning for variants: the loops of q may have been closed with other lengths, so that q is not comparable with x
         if isinstance(mechanism, Mechanism):
             warn_of_starts(mechanism, q[good], x[good][:, : mechanism.nq], start)
         self._keep(slice(None), 0, np.where(good[:, None], x, np.nan))
@@ -326,7 +325,7 @@ def _prepared(
     ]
     if prepared[0].calls:
         raise TypeError(
-            "simulate_many(): SampleAndHold contains a Python function; expected force elements. Use simulate()"
+            "simulate_many(): SampleAndHold contains a Python function; expected force elements; or use simulate()"
         )
     return prepared
 
@@ -516,7 +515,7 @@ class Sweep:
     @property
     def mechanisms(self) -> Sequence[Mechanism] | None:
         """(runs,) mechanism of each run; None if all runs have the same mechanism."""
-        # a list, so that each mechanism is created only once, because this takes time
+        # convert to a list, because Variants would create a mechanism again each time it is indexed, which takes time
         if isinstance(self._mechanisms, Variants):
             self._mechanisms = list(self._mechanisms)
         return self._mechanisms
@@ -625,7 +624,7 @@ class Sweep:
             checked_mechanism(item)
         npz = storage.suffix(path, (".npz", ".parquet"), "sweep") == ".npz"
         if not npz and (mechanism is None or not several):
-            raise TypeError("a .parquet does not contain the mechanism: Sweep.load(path, mechanism=...)")
+            raise TypeError("a .parquet does not contain the mechanism; pass it: Sweep.load(path, mechanism=...)")
         if npz and several != [mechanism]:
             raise TypeError("an .npz contains the mechanism of each run: omit mechanism=")
         try:

@@ -58,7 +58,7 @@ class Trajectory:
         the efforts [N m, N]
     statistics : cost and errors of the simulation:
 
-        - "method", "dt", "steps", "rejected", "evaluations", "seconds". If the default steps were divided, dt [s] is a part of the time between
+        - "method", "dt", "steps", "rejected", "evaluations", "seconds". If the default steps were divided, dt [s] is a fraction of the time between
           samples
         - "beyond_tolerance": number of steps of "dopri5" whose error exceeds the tolerance because of rounding near a singular position
         - "limits": violated limits of joints, a list of dicts (joint, index, quantity, lower, upper, time, reached); efforts before
@@ -237,7 +237,7 @@ class Trajectory:
         """Return the constructor arguments of the trajectory."""
         names = ["mechanism", "t", "q", "v", "internal_state", "loop_q", "friction", "wrenches"]
         names += ["statistics", "status", "events", "checkpoint", "touching", "on_planes"]
-        # the values of efforts and friction, because the functions that compute them cannot be pickled
+        # store the values of efforts and friction, because the functions that compute them cannot be pickled
         return {name: getattr(self, name) for name in names} | {"efforts": self._known_efforts, "a": self._given_a}
 
     # ---- quantities computed from the samples ------------------------------------------------------------------------
@@ -510,7 +510,7 @@ class Trajectory:
         from ..control.elements import loses_turns
 
         for k in (k for k in range(joint.type.nv) if loses_turns(self.mechanism, name, k)):
-            # the estimated rotation between two samples, which may exceed half a revolution
+            # the samples contain rotations only up to whole turns; this estimate of the rotation between two samples may exceed half a revolution
             angle = 0.5 * (v[1:, k] + v[:-1, k]) * np.diff(self.t)
             x[1:, k] -= 2.0 * np.pi * np.cumsum(np.round((np.diff(x[:, k]) - angle) / (2.0 * np.pi)))
         return _kept(x)
@@ -613,7 +613,7 @@ class Trajectory:
                 return cls(**fields | {"loop_q": None})._with_energy(energy)
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path}: {error}") from error
-        raise TypeError("a .csv does not contain the mechanism: Trajectory.load(path, mechanism=...)")
+        raise TypeError("a .csv does not contain the mechanism; pass it: Trajectory.load(path, mechanism=...)")
 
     def _with_energy(self, energy: Array) -> Trajectory:
         """Return the trajectory itself; raise ValueError if its energy differs from the energy (n,) of a table."""

@@ -16,7 +16,8 @@ from ..errors import OF_MOTORS, ShapeError, StateError
 from . import setup
 from .setup import METHODS, Ended, Groups, Prepared, Record, Rows, Setup
 
-# number of lanes in a SIMD packet, the largest of any instruction set: groups of full packets, so that each run always has the same neighbours
+# number of lanes in the largest SIMD packet of any instruction set. Groups of runs consist of full packets, so that each run always shares its
+# packet with the same runs
 LANES = 8
 OFTEN = 64  # number of runs of each thread between reports of progress, or between writes to a file
 SHARE = 2**22  # largest number of bytes sent to a worker at once: Dask warns about more than 10 MB

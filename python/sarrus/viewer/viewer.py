@@ -141,7 +141,7 @@ class View:
         self._q = self._home = self._checked(q)
         self._time = first
         self._inputs = Inputs(mechanism, self._q, self._time)
-        # used by callbacks of the browser, by the playback thread and by the user's thread
+        # protects the view's state, which callbacks of the browser, the playback thread and the user's thread change
         self._lock = threading.RLock()
         self._showing = self._closed = False
         self._playing, self._ended = threading.Event(), threading.Event()
@@ -184,7 +184,7 @@ class View:
         return tuple(self.sliders)
 
     def set(self, q: ArrayLike) -> None:
-        """Show a configuration as it is, even if its loops are open. This pauses a playback.
+        """Show a configuration as it is, even if its loops are open. A playback is paused.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ class View:
             self._show()
 
     def move(self, coordinates: Mapping[str, float]) -> bool:
-        """Move coordinates with closed loops; return False, and change nothing, if the loops do not allow the motion. This pauses a playback.
+        """Move coordinates with closed loops; return False, and change nothing, if the loops do not allow the motion. A playback is paused.
 
         Parameters
         ----------
@@ -561,7 +561,8 @@ class Inputs:
         motors = [k for k, name in enumerate(self.joints) if name in self.mechanism.actuated]
         for candidates in (motors, range(self.mechanism.nv)):
             while len(chosen) < self.mechanism.nv - rank:
-                # choose the first of the candidates with equal norm; norms are rounded so that rounding errors do not affect the choice
+                # choose the candidate of largest norm, and the first of those with equal norm; norms are rounded so that rounding errors do not
+                # affect the choice
                 best = max(candidates, key=lambda k: (float(np.linalg.norm(shown[k]).round(6)), -k), default=-1)
                 if best < 0 or np.linalg.norm(shown[best]) < 1e-3:
                     break
@@ -679,7 +680,7 @@ class Panel:
             reached = inputs.reach(q, k, (float(ends[0]), float(ends[1])))
             # a slider needs a positive range, also if the loops block the coordinate at q
             ends = np.array(reached) if reached[1] - reached[0] > 1e-2 * inputs.loops.column_scale[k] else ends
-        # rounded outward to the digits of a slider's label
+        # round outward to the three decimals of a slider's label
         return math.floor(1e3 * ends[0]) / 1e3, math.ceil(1e3 * ends[1]) / 1e3
 
 

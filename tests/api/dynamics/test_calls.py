@@ -837,3 +837,11 @@ def test_a_time_with_an_axis_is_a_batch():
     assert one.shape == (robot.nv,)
     assert_array_equal(robot.forward_dynamics(q, rest, rest, time=np.array([0.5])), one[None])
     assert_array_equal(robot.forward_dynamics(q, rest, rest, time=np.array([0.5, 1.0])), [one, one])
+
+
+@pytest.mark.parametrize("return_reactions", [False, True])
+def test_an_error_names_the_public_function(return_reactions):
+    robot = sarrus.mechanisms.four_bar()
+    rest, huge = np.zeros(robot.nv), np.full(robot.nv, 1e308)
+    with pytest.raises(sarrus.StateError, match=r"^forward_dynamics has no result"):
+        robot.forward_dynamics(robot.assemble(), rest, huge, return_reactions=return_reactions)

@@ -366,7 +366,7 @@ BAD_MODELS = {
     ),
     "ring adrift": (
         robot(A, B, C, joint("j", "B", "C"), joint("k", "C", "B")),
-        "<string>:3: <link name='B'> is not connected to the root 'A'; nor are others: 'B', 'C'",
+        "<string>:3: <link name='B'> is not connected to the root 'A'; all links without a connection: 'B', 'C'",
     ),
     "no type": (
         robot(A, B, joint("j", "A", "B").replace('type="revolute"', "")),

@@ -148,7 +148,7 @@ def test_what_the_way_forth_made_serves_the_way_back():
 
 def test_what_does_not_fit_is_refused():
     f, x = asked("forward_dynamics")
-    with pytest.raises(sarrus.ShapeError, match=r"v must be \(..., 24\) of 'Stewart"):
+    with pytest.raises(sarrus.ShapeError, match=r"v of 'Stewart platform' must have shape \(..., 24\)"):
         f.spread([x[0].shape, x[0].shape, x[1].shape])
     with pytest.raises(sarrus.ShapeError, match="leading axes do not broadcast"):
         f.spread([(2, *x[0].shape), (3, *x[1].shape), x[1].shape])

@@ -226,7 +226,7 @@ def test_files_that_are_none(tmp_path):
     (tmp_path / "half.npz").write_bytes(data[: len(data) // 2])
     with pytest.raises(ValueError, match="not a sweep saved by sarrus"):
         Sweep.load(tmp_path / "half.npz")
-    with pytest.raises(TypeError, match=r"does not contain the mechanism: Sweep.load\(path, mechanism=...\)"):
+    with pytest.raises(TypeError, match=r"does not contain the mechanism; pass it: Sweep.load\(path, mechanism=...\)"):
         Sweep.load(tmp_path / "runs.parquet")
 
 

@@ -376,7 +376,7 @@ BAD_CALLS = [
     ({"gains": np.ones((2, 1)), **BAUMGARTE}, ValueError, "gains must be two"),
     ({"gains": (1.0, -1.0), **BAUMGARTE}, ValueError, "not negative"),
     ({"gains": (1.0, "x"), **BAUMGARTE}, ValueError, "gains must be two"),
-    ({"gains": (1.0, 1.0)}, ValueError, "'projection' has no gains, only 'corrective' and 'baumgarte' have"),
+    ({"gains": (1.0, 1.0)}, ValueError, "'projection' has no gains; only 'corrective' and 'baumgarte' have gains"),
     ({"gains": (1.0, 1.0), "stabilisation": "none"}, ValueError, "'none' has no gains"),
     # events
     ({"events": 3}, TypeError, "events must be an Event or a function .*got 3"),
