@@ -19,7 +19,7 @@ case $sanitizers in
   *undefined*) flags+=(-fno-sanitize-recover=undefined) ;;
 esac
 case $sanitizers in
-  *address*) flags+=(-march=native) level=native ;;  # wide registers, so that misaligned arrays are detected
+  *address*) flags+=(-march=native -DSARRUS_POISON) level=native ;;  # wide registers, so that misaligned arrays are detected
   *thread*) flags+=(-DSARRUS_ONE_STATE) tests=-O0 ;;  # without batch kernels, which share the same data and would double the build
 esac
 flags+=("-DSARRUS_LEVEL=\"$level\"")

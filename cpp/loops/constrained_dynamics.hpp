@@ -342,7 +342,7 @@ T* least_multipliers(const Tree& full_tree, Arena& arena, const LoopEquation<T>&
                        inverse,
                        unit_row_weights};
   refine(s, arena, factorise(s, arena, epsilon, mu), b, x, 60);
-  for (int r = 0; r < carrying; ++r) lambda[r] = x[nv + r];
+  for (int r = 0; r < matrix.rows; ++r) lambda[r] = r < carrying ? x[nv + r] : T(-solution.y[nv + r]);
   return lambda;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 #include <new>
 
 namespace sarrus {
@@ -21,6 +22,9 @@ class Arena {
     if (used_ + bytes > block_->size) grow(bytes);
     void* p = block_->begin() + used_;
     used_ += bytes;
+#ifdef SARRUS_POISON  // values that are read before they are written are 1e306, or addresses that fail
+    std::memset(p, 0x7f, bytes);
+#endif
     return static_cast<T*>(p);
   }
 

@@ -459,7 +459,7 @@ class _Moves:
             current = cast(Any, robot.joint_states(q, return_status=True, **at_time))[0].q
             targets = np.concatenate([q[..., :0], *(current[name] for name in self.closure.loop_joints)], axis=-1)
             self.besides["pfaffian_values"] = self.closure.values(q, None, targets)[..., None, :]
-        # cancels the velocities of prescribed motions, because time is constant
+        # offset that cancels the velocities of prescribed motions, because the derivatives are at constant time
         self.still = -self.robot.constraint_velocity(self.q, return_status=True, **self.besides)[0]
 
     def freedom(self) -> Array:
@@ -506,7 +506,7 @@ def _loads(robot: LoopFunctions, q: Array, multipliers: Array, wrenches: Any, at
     """Return the wrenches (..., bodies and constraints, 6) that multipliers or wrenches exert on the joints' children, in the joints' frames."""
     rest, no_efforts = np.zeros(robot.nv), np.zeros(robot._all_nv - robot.nv)
     weight_loads = robot._joint_loads(q, rest, rest, np.zeros(robot.nc), no_efforts, return_status=True, **at_time)[0]
-    # the multipliers are scaled to the magnitude of the loads of the bodies' weight, so that rounding of these loads does not dominate the difference
+    # scale the multipliers to the magnitude of the loads of the bodies' weight; otherwise the rounding of these loads could dominate the difference
     size = np.abs(weight_loads).max(axis=(-2, -1), initial=0.0)[..., None]
     size = np.where(size > 0.0, size, 1.0)
     wrenches = None if wrenches is None else {name: size * w for name, w in wrenches.items()}

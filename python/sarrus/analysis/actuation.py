@@ -322,7 +322,7 @@ def _multipliers(
     multipliers = motion[..., robot.nv : robot.nv + robot.nc]
     multipliers = np.asarray(least_reactions(robot, q, v, motion[..., : robot.nv], multipliers, along, **acting))
     if np.isnan(multipliers).any() and (lost := np.isnan(multipliers).any(axis=-1) & ~np.isnan(u).any(axis=-1)).any():
-        # a mechanism without degrees of freedom, such as a truss: the multipliers follow from statics
+        # a state without a result belongs to a mechanism without degrees of freedom, such as a truss: compute its multipliers from statics
         J = robot.constraint_jacobian(q, time=keywords.get("time"))
         left = robot.inverse_dynamics(q, v, a, wrenches=keywords.get("wrenches")) - tau
         by_statics = applied(transposed(loop_motions(robot, J).inverse), left)
@@ -531,8 +531,8 @@ def joint_wrenches(
     NotRealizableError, StateError
         The motors cannot produce the motion, or the loops do not allow it; see :meth:`actuator_efforts`.
     ModelError
-        `multipliers` is an argument, the mechanism has motors in loop joints, and applied forces are not all efforts of motors. Then the forces of
-        joints are indeterminate.
+        `multipliers` is passed for a mechanism with motors in loop joints, and some applied forces are not motor efforts. The forces of joints are
+        then indeterminate.
 
     References
     ----------

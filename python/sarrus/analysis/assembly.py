@@ -191,7 +191,9 @@ def solved_many(
         checked_truth("return_status", return_status),
     )
     if starts is not None and robot._count:
-        raise ValueError("starts: variants are solved from their own initial guesses only; omit it")
+        raise ValueError(
+            "starts= does not apply to variants, which are solved from their own initial guesses only; omit starts="
+        )
     starts = None if starts is None else checked_count("starts", starts, 0, most=10**6)
     seed, tolerance = checked_count("seed", seed, 0) % 2**64, checked_tolerance(tolerance)
     frames = {name: checked_target(robot, name, value) for name, value in targets.items()}
@@ -256,7 +258,9 @@ class States:
         if variants and (not axes or axes[0] == 1):
             axes = (variants, *axes[1:])
         if variants and axes[0] != variants:
-            raise ShapeError(f"the first axis must be that of the {variants} variants; got leading axes {axes}")
+            raise ShapeError(
+                f"the first axis of each argument must be that of the {variants} variants; got leading axes {axes}"
+            )
         self.axes, self.count = axes, math.prod(axes)
         self.near = None if start is None else self.rows(start)
         self.guess, self.fixed = ([(name, self.rows(x)) for name, x in given.items()] for given in (guess, by_joint))

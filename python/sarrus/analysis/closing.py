@@ -166,7 +166,7 @@ DEGREES = 12.0  # larger angles may be in degrees
 
 Kept = TypeVar("Kept")
 Frames = tuple[tuple[str, bool], ...]  # names, each with True for a pose, False for a point
-# tree joints, each with the index of one fixed coordinate; only joints whose velocities are the rates of their coordinates
+# (joint, index) of single fixed coordinates, of tree joints whose velocities are the rates of their coordinates
 Coordinates = tuple[tuple[str, int], ...]
 
 
@@ -205,7 +205,7 @@ class Closing:
         away = robot.integrate(robot.neutral(), scale * _anywhere(robot.nv)[self.by_name])
         self.loops = ScaledLoops(self.robot, away, None, targets if to else None)
         joints = [robot.joint(name) for name in robot.joints]
-        # rows of the target constraints: of frames, then of joints
+        # rows of the constraints that prescribe targets: first those of frames, then those of loop joints
         self.rows = [self.robot.constraint(spec.name).rows for spec in to]
         self.moving = np.concatenate([np.zeros(0, bool), *(np.full(j.nv, j.name not in fixed) for j in joints)])
         self.scale = self.loops.scale(self.moving)
@@ -322,7 +322,7 @@ def target_name(frame: str) -> str:
 
 
 def fitting(robot: LoopFunctions, joints: Iterable[str]) -> list[str]:
-    """Return the names in `joints` without joints that close a loop with preceding joints of the list."""
+    """Return the names in `joints`, except joints that close a loop with preceding joints of the list."""
     group: dict[str, str] = {}
 
     def root(body: str) -> str:
@@ -343,7 +343,7 @@ def fitting(robot: LoopFunctions, joints: Iterable[str]) -> list[str]:
 
 
 class Request(NamedTuple):
-    """Targets of frames, start, first guesses and coordinates of fixed joints of one state, as the core expects them."""
+    """Input of the core for one state: targets of frames, initial configuration, first guesses, and coordinates of fixed joints."""
 
     frames: list[tuple[str, Any]]
     near: Array | None

@@ -255,7 +255,7 @@ def _response(
     q, v = real_rows("q", q, robot.nq), real_rows("v", v, robot.nv)
     push = None if tau is None else real_rows("tau", tau, robot.nv)
     if any(x is not None and x.ndim > 1 for x in (q, v, push)):
-        raise ShapeError(f"contacts need one state: q ({robot.nq},), v and tau ({robot.nv},)")
+        raise ShapeError(f"functions of contacts accept one state only: q ({robot.nq},), v and tau ({robot.nv},)")
     described = [c._described(robot) for c in contacts]
     seconds = 0.0 if time is None else checked_number("time", time, "")
     answer = _core.contact_response(robot, described, robot.normalize(q), v, push, seconds)

@@ -134,9 +134,9 @@ def both_solutions(J: Array, largest: Array | None = None) -> tuple[FreeMotions,
 
 
 CLOSED, PRESENT = tolerances.given_closed, tolerances.present
-# Problem: after a Newton step, the rows of a loop joint are closed only to second order in the step. Prescribed coordinates of this loop joint are
-# computed from its bodies' poses, so the next step, which closes the rows, changes the coordinates by the same amount. It must nevertheless reduce
-# the residual. Cure: a larger unit for these rows.
+# Problem: a Newton step closes the rows of a loop joint only to second order in the step. The next step closes these rows further, and thereby
+# changes the prescribed coordinates of the loop joint, which are computed from the poses of its bodies. This change could increase the norm of the
+# residual, although the step is correct. Cure: a larger unit for the rows of prescribed coordinates, which reduces their weight in the norm.
 SHIFTED = 64.0
 
 
@@ -181,7 +181,7 @@ class ScaledLoops:
     def _row_sizes(self, q: Array) -> Array:
         """Return the largest possible norm of each row, (nc,); a row whose norm is much smaller indicates a singularity."""
         robot = self.robot
-        # infinite norms occur only so far from closed loops that no function returns a result
+        # overflow is harmless: norms are infinite only so far from closed loops that no function returns a result
         with np.errstate(over="ignore"):
             squares = (robot._loop_wrenches(q, np.eye(robot.nc)) ** 2).sum(axis=1)
             self._squares = squares[:, :3].sum(axis=1), squares[:, 3:].sum(axis=1)
@@ -237,7 +237,7 @@ def velocity_scale(robot: LoopFunctions, joints: Iterable[str] | None = None) ->
 def units_of_motion(robot: LoopFunctions) -> tuple[Array, Array, Array]:
     """Return the scales of a simulation: the neutral configuration, a scale of each velocity, and a scale of power.
 
-    The scale of a velocity, including those of loop joints, is 1 rad/s or the characteristic length per second. The scale of power belongs to efforts
+    The scale of a velocity, including those of loop joints, is 1 rad/s or the characteristic length per second. The scale of power is that of efforts
     that accelerate all masses to these velocities within one second. With variants, the scales of velocity and power have an axis of variants.
     """
     several = robot._count > 0

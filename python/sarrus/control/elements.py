@@ -642,7 +642,7 @@ def rest_to_rest(start: float, end: float, duration: float, *, begin: float = 0.
 
 
 def coordinate(mechanism: LoopFunctions, name: str, index: int, label: str) -> tuple[int, int]:
-    """Return the indices of a coordinate of a joint, and of the velocity that is its rate; raise ModelError if there are none."""
+    """Return the indices of a coordinate of a joint, and of the velocity that is its rate; raise ModelError if there is no such velocity."""
     joint = mechanism.joint(name)
     if joint.type.quaternion:
         raise ModelError(f"{label} needs a joint without quaternion; '{name}' is {joint.type}")

@@ -551,7 +551,7 @@ class Chart:
         self.balls = np.array([j.v_slice.start + np.arange(3) for j in balls], dtype=np.intp).reshape(-1, 3)
         self.plain = np.setdiff1d(np.arange(robot.nv), self.balls)
         self.plain_q = np.setdiff1d(np.arange(robot.nq), [j.q_slice.start + np.arange(4) for j in balls])
-        # joints whose linear velocity is in the axes of the body: indices of their three displacements in x, and in q
+        # indices, in x and in q, of the three displacements of each joint whose linear velocity is in the axes of the body
         in_body_axes = [j for j in joints if not all(j.type.rates) and j.nv != 3 * j.type.quaternion]
         self._body_axes, self._body_axes_q = (
             np.array([np.arange(end - 3, end) for end in ends], dtype=np.intp).reshape(-1, 3)

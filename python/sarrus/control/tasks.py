@@ -500,10 +500,10 @@ Touches = PointContact | SurfaceContact | Element
 class TaskControl(Element):
     """Controller of tasks by motor efforts, in strict order of priority and within limits.
 
-    The unknowns are the motor efforts and the contact forces. Accelerations and constraint forces are affine functions of these by the constrained
-    equations of motion. Therefore each solution satisfies the loop constraints and has no torque in passive joints. Each priority minimises its
-    weighted squared acceleration errors in the null space of the higher priorities. The remaining null space minimises the efforts. Active
-    limits are determined by a quadratic programme.
+    The unknowns are the motor efforts and the contact forces. By the constrained equations of motion, accelerations and constraint forces are affine
+    functions of these unknowns. Therefore each solution satisfies the loop constraints and has no torque in passive joints. Each priority minimises
+    its weighted squared acceleration errors in the null space of the higher priorities. The remaining null space minimises the efforts. Active limits
+    are determined by a quadratic programme.
 
     The object is a function (t, q, v) -> tau (nv,), and a force element of :func:`~sarrus.simulate` and :func:`~sarrus.simulate_many`, where it
     runs in C++. Targets that are Python functions are evaluated in Python; simulate_many does not support them.

@@ -344,7 +344,7 @@ def merged(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, An
 
 
 def replaced(d: Description, changes: Mapping[str, Any]) -> Description:
-    """Return the description with these parameters, which the core has already checked."""
+    """Return the description with the given parameters, which the core has already checked."""
     frames = {frame.name for frame in d.frames}
     ends = {name: at for name, at in changes.get("placements", {}).items() if name not in frames}
 

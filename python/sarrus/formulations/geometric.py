@@ -193,7 +193,7 @@ def operational_inertia(
         raise ModelError(f"components must be one or more of {' '.join(PARAMETERS)}; got {components!r}")
     closed = operational_inertia_inverse(robot, q, frame, expressed_in=expressed_in, time=time)
     common_axes({"the result": closed.shape})
-    # the reference is the mobility with open loops, because the mobility with closed loops may consist of rounding errors only
+    # scale by the mobility (inverse inertia) with open loops, because the mobility with closed loops may consist of rounding errors only
     open_ = robot._tree_operational_inertia_inverse(q, frame, expressed_in=expressed_in, return_status=True)[0]
     mobility = np.sqrt(np.diagonal(np.where(np.isnan(open_), np.abs(closed), open_), axis1=-2, axis2=-1))[..., rows]
     # invalid states remain NaN, and have no effect on other states
@@ -340,7 +340,7 @@ def projected_dynamics(
     inverse = free.constrained_inverse(M)
     P_T = inverse @ M
     P_omega = transposed(P_T)
-    # P_T removes the difference of any two allowed accelerations
+    # `normal` is unique: two allowed accelerations differ by an allowed motion, which 1 - P_T removes
     allowed = applied(free.inverse, gamma)
     normal = allowed - applied(P_T, allowed)
     a = normal + applied(inverse, tau - h)

@@ -130,7 +130,7 @@ class Gate:
             return process_request(connection, replace(request, path=f"/{path}"))
 
         def subprotocol(_: Any, offered: list[str]) -> str:
-            # rejected here, because viser would print a line for each page of another version
+            # reject such a page here, because viser would print a line for each page of another version
             if version not in offered:
                 raise NegotiationError(f"the page must use {version}")
             return version

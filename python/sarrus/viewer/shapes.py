@@ -510,7 +510,7 @@ def spread(points: Array, widths: Array, area: Array) -> Array:
         if not (np.isfinite(point).all() and (point > 0).all() and (point < area).all()):
             continue
         for distance in AWAY:
-            # directions are distances to the nearest side of a box; its centre is half a width farther away
+            # distances are to the nearest side of the name's box; the box's centre is half a width or height farther away
             tried = point + [
                 [x * (distance + half[0] * abs(x) ** 0.5), y * (distance + half[1])] for x, y in DIRECTIONS
             ]
