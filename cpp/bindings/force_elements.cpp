@@ -331,7 +331,7 @@ void add_force_elements(const Mechanism& mechanism, const py::list& described, F
     });
     if (keys == 0) throw py::value_error("no force element is named '" + name + "'");
     if (keys != d.size())
-      throw py::value_error(name + " has fields that differ from those of " + py::repr(d).cast<std::string>());
+      throw py::value_error("force element '" + name + "' has unknown fields; got " + py::repr(d).cast<std::string>());
   }
 }
 

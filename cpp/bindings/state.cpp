@@ -567,7 +567,7 @@ double time_one_state(const py::object& mechanism, const std::string& operation,
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     if (inputs[k].ndim() != 2 || inputs[k].shape(0) != inputs[0].shape(0) ||
         inputs[k].shape(1) != size_of(info.inputs[k].size, m.tree()))
-      throw py::value_error("time_one_state: expected arrays (N, k) with the same N");
+      throw py::value_error("time_one_state: inputs must be (N, size of the input), with the same N");
     data.push_back(inputs[k].data());
   }
   std::int64_t size = 1;

@@ -119,7 +119,7 @@ SARRUS_INLINE void relative_acceleration(const LoopState<T>& s, const Constraint
   if (c.driven) {
     // the moved frame rotates with w_parent + w_d; its point at the child's origin has the velocity u_d in addition to that of the parent
     const Vec3<T>&w_d = carried.angular, &u_d = carried.linear;
-    const Vec3<T> r = transpose_times(m.X.R, m.X.p);  // vector from the moved frame's origin, in the child's axes
+    const Vec3<T> r = transpose_times(m.X.R, m.X.p);  // vector from the moved frame's origin to the child's, in the child's axes
     const Vec3<T> dw_d = transpose_times(m.X.R, A.angular);
     const Vec3<T> a_origin = transpose_times(m.X.R, A.linear) + cross(w_d, Vec3<T>(u_d - cross(w_d, r)));
     a_parent = a_parent + cross(Vec3<T>(w_parent * T(2.0)), u_d) + a_origin + cross(dw_d, r) + cross(w_d, cross(w_d, r));

@@ -227,9 +227,10 @@ void Mechanism::require_same_decisions(const std::vector<char>& before) {
   if (first == 0) return;
   const int link = static_cast<int>(with_inertia ? with_inertia : first);
   const auto on = std::find_if(bodies_.begin() + 1, bodies_.end(), [&](const Body& b) { return b.link == link; });
-  throw ModelError("body '" + description_.bodies[on->described].name +
-                   "', or its joint, gains or loses inertia in a copy, which changes the substructures of the mechanism: "
-                   "build a new mechanism");
+  throw ModelError(
+      "body '" + description_.bodies[on->described].name +
+      "': a copy cannot add or remove the inertia of the body, or the armature of its joint, because this changes the "
+      "substructures of the mechanism: build a new mechanism");
 }
 
 void Mechanism::bake() {

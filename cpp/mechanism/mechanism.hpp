@@ -38,7 +38,8 @@ class PerVelocity {
   }
   void assign(std::size_t size, double x) { resize(size), std::fill_n(number_, size, x); }
   void resize(std::size_t size) {
-    if (size > most) throw ModelError("a joint has six velocities at most");
+    if (size > most)
+      throw ModelError("a parameter of a joint has " + std::to_string(size) + " values; expected one per velocity, at most six");
     size_ = size;
   }
   std::size_t size() const { return size_; }

@@ -33,7 +33,7 @@ struct ElementRun {
   std::optional<model::NumberArray> start;  // (nq,) or (runs, nq) configurations for effective inertias; none: the neutral one
   std::optional<std::vector<std::int64_t>> rows;  // indices of the runs of this mechanism among all runs; none: all runs
   std::size_t runs = 0;  // number of all runs; only used with `rows`
-  bool rigid = false;  // true: end stops are rows of the steps
+  bool rigid = false;  // true: method "contact", whose steps treat end stops as rows instead of forces
 };
 
 /// Parameters of force elements: a row for each run.

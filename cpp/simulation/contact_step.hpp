@@ -274,8 +274,8 @@ class ContactStep {
     return true;
   }
 
-  /// After a hit, solve the kick again with the mean of the bias forces before and after it. If the cones are not solved this time, the first
-  /// solution is used.
+  /// If a contact hits in this step, solve the kick again, with the mean of the bias forces at the velocities before and after the kick. If the
+  /// cones are not solved this time, the first solution is used.
   void solve_contacts_again(StepRows& rows, MidpointBias& bias, LoopEquation<double>& e, const Factor<double>& factor,
                             const SoftRows& soft, double* v_free, double* v_end, double fastest) {
     const Arena::Scope scope(arena_);
@@ -293,7 +293,9 @@ class ContactStep {
   /// Active rows: those of contacts, of their moments, then rows whose impulse is in an interval. The matrix G of these rows is computed later.
   struct Packed {
     ConeProblem problem;
-    double *J, *w, *p, *shift, *expands, *rebound;  // expands, rebound (contacts): Poisson's e; Newton's e u_n, a part of `shift`
+    double *J, *w, *p, *shift;
+    double* expands;  // (contacts) coefficient e by Poisson's law, or 0
+    double* rebound;  // (contacts) e u_n by Newton's law, or 0; it is included in `shift`
   };
   Packed pack(StepRows& rows, const double* v_free) {
     int n = 0, contacts = 0, moments = 0;

@@ -50,8 +50,8 @@ template <class T> struct Record {
   T* energy_eaten =
       nullptr;  // sum over all steps of the energy fraction that a step dissipates in the fastest motion (rates.hpp)
   T *supplied = nullptr, *quadrature_error = nullptr;  // work [J]: see Work
-  // signature of pressing contacts and end stops at the last computation of rates; the step of that computation
-  T *pressing = nullptr, *looked_at = nullptr;
+  T* pressing = nullptr;  // signature of the contacts and end stops that pressed when rates were last computed
+  T* looked_at = nullptr;  // index of the step in which they were computed
   T* left_at = nullptr;  // time at which each limit was first exceeded [s]; infinite: never
   T* excess = nullptr;  // largest excess: positive above the upper limit, negative below the lower one
   // Of rigid steps only. Maxima over all steps: J v - c and phi of loops at the end of the step; penetration [m]; relative residual of the equations

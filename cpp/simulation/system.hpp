@@ -91,7 +91,7 @@ template <class T> struct System {
   Work<T> work{};  // work in the current step
   T pressing = T(0.0);  // signature of the contacts and end stops that pressed in the last evaluation
   Force<T>* impulses =
-      nullptr;  // impulses of external forces on each floating group, in the last step of the midpoint rule; null: none
+      nullptr;  // impulses of external forces on each group of floating bodies, in the last midpoint step; null: not computed
 
   /// The tree that control laws use.
   const Tree& described() const { return plan.described ? *plan.described : tree; }

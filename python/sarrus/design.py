@@ -317,13 +317,13 @@ class Reaction(_Checked):
         return self._beyond(work.efforts(variants, q, *_rates(work, self, q))[..., -len(self.axes) :])[0]
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
-        """Return derivatives (n, p) with respect to dimensions.
+        """Return the derivatives (n, p) of the residuals with respect to the dimensions.
 
         Parameters
         ----------
         robot : the mechanism
-        q : (n, nq) its configurations at the inputs [rad, m]
-        moves : derivatives of its frames and joints at q
+        q : (n, nq) configurations at the inputs [rad, m]
+        moves : derivatives of frames and joint coordinates of the mechanism with respect to the dimensions, at q
         """
         work = self._work(moves.of.robot)
         f, df = (x[:, -len(self.axes) :] for x in MotorChanges(work, moves, q).efforts(*_rates(work, self, q)))

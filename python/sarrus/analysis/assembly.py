@@ -184,7 +184,7 @@ def solved_many(
     robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, warns: bool = True, *, branch: str = "start", starts: int | None = None,
     seed: int = 0, tolerance: float = TOLERANCE, time: Any = None, out: Array | None = None, threads: int = 1, return_status: bool = False,
 ) -> Any:  # fmt: skip
-    """Return the core's solutions (..., nq) for many states, or for variants, whose axis is the first one."""
+    """Return configurations (..., nq) with closed loops and reached targets, for many states. For variants, their axis is the first one."""
     check_choice("branch", branch, Branching)
     threads, return_status = (
         min(checked_count("threads", threads), MOST_THREADS),

@@ -627,7 +627,7 @@ def poe_factors(
         ad_S[..., block, block] = -spatial.ad(applied(S[..., block, columns], v[..., columns]))
         ad_V[..., block, block] = -spatial.ad(V[..., block])
         momentum = V[..., block] @ inertia[name]
-        # -ad of (f, n) contains -f~ and -n~ in these blocks
+        # momentum is (n, f), angular and linear; the blocks of ad of (f, n) are f~ and n~
         turned = spatial.ad(momentum[..., [3, 4, 5, 0, 1, 2]])
         force_block, moment_block = turned[..., :3, :3], turned[..., 3:, :3]
         h_V[..., block, block] = -np.block([[moment_block, force_block], [force_block, 0.0 * force_block]])

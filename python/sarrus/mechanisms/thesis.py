@@ -114,8 +114,8 @@ def hslm(reference_free: bool = True) -> Mechanism:
     """High Stiffness Low Mass mechanism, in which three extensible legs carry a tool: three degrees of freedom, y up.
 
     Each leg rotates about y and z at the ground and extends by a slide. Its second link, horizontal at home, rotates about y and z relative to the
-    first and is welded to the reference member. The slides and the last rotation of each leg are actuated. Coordinates have the absolute values of
-    the thesis' table, so that home is the configuration in the table.
+    first and is welded to the reference member. The slides and the last rotation of each leg are actuated. Coordinates are not relative to home:
+    they have the values of the thesis' table, and home is the configuration in the table.
 
     The printed table omits three data. The mass of the reference member, 5 kg, follows from the printed forces. Its moment of inertia, 0.5 kg m², is
     arbitrary, because it does not affect the motions in the thesis. The second and the third leg are assumed to point inwards like the first. Link 1
