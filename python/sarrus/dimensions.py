@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ._arrays import Array, ArrayLike, check_mapping, checked_names, checked_times, real_array, real_rows
+from ._arrays import (
+    Array,
+    ArrayLike,
+    check_mapping,
+    checked_names,
+    checked_number,
+    checked_times,
+    real_array,
+    real_rows,
+)
 from ._core import Status
 from ._renamed import renamed_attribute
 from ._showing import Brief
@@ -28,7 +37,7 @@ from .description.joints import unit_axis
 from .dynamics.derivatives import check_robot
 from .dynamics.loop_operations import LoopFunctions, raise_explained
 from .errors import ModelError, NameNotFoundError, ShapeError, StateError, did_you_mean
-from .mechanism import Mechanism
+from .mechanism import Mechanism, checked_mechanism
 from .spatial import Transform, exp, right_jacobian
 
 __all__ = ["Dimensions", "Moves"]
@@ -51,7 +60,8 @@ class Dimensions:
     def __init__(
         self, robot: Mechanism, leading: Sequence[str], names: Sequence[str] | None = None, frames: Sequence[str] = (), read: Sequence[str] = ()
     ) -> None:  # fmt: skip
-        self.robot, self.leading = robot, tuple(leading)
+        self.robot, self.leading = checked_mechanism(robot, "robot"), tuple(checked_names("leading", leading))
+        frames, read = checked_names("frames", frames), checked_names("read", read)
         frames_added = {f.name: f.placement for f in robot.description.frames}
         joints = {f"{j.name}.{side}": getattr(j, f"at_{side}") for j in robot.description.joints for side in SIDES}
         joints = {
@@ -60,7 +70,7 @@ class Dimensions:
         self._at = {name: at.matrix for name, at in (joints | frames_added).items()}
         self.rods = {c.name: c.length for c in robot.description.constraints if isinstance(c, DistanceSpec)}
         places: dict[str, tuple[str, str, int]] = {}
-        for joint in (*leading, *read):
+        for joint in (*self.leading, *read):
             for k in range(robot.joint(joint).type.nv):
                 places[f"{joint}.offset" + f"[{k}]" * (robot.joint(joint).type.nv > 1)] = ("offset", joint, k)
         places |= {f"{rod}.length": ("length", rod, 0) for rod in self.rods}
@@ -93,7 +103,10 @@ class Dimensions:
         ----------
         indices : indices in `names`
         """
-        return Dimensions(self.robot, self.leading, [self.names[i] for i in indices])
+        chosen = real_array("indices", indices).ravel().tolist()
+        if any(i % 1 or not -len(self) <= i < len(self) for i in chosen):
+            raise ModelError(f"indices must be integers, those of {len(self)} dimensions; got {indices!r}")
+        return Dimensions(self.robot, self.leading, [self.names[int(i)] for i in chosen])
 
     def numbers(self, changes: Mapping[str, float]) -> Array:
         """Return the vector x (p,) of changes [rad, m] from a mapping; other entries are zero.
@@ -102,10 +115,18 @@ class Dimensions:
         ----------
         changes : dimension to its change [rad, m]
         """
+        check_mapping("changes", changes, "dimensions to their changes", 0)
         for name in changes:
             if name not in self.names:
                 raise NameNotFoundError(f"no dimension is named '{name}'{did_you_mean(name, self.names)}")
-        return np.array([float(changes.get(name, 0.0)) for name in self.names])
+        return np.array([checked_number(f"change of '{name}'", changes.get(name, 0.0), "") for name in self.names])
+
+    def _vectors(self, x: ArrayLike) -> Array:
+        """Return changes (..., p) as an array; raise ShapeError for another number of changes."""
+        values = real_array("x", x)
+        if values.shape[-1:] != (len(self),):
+            raise ShapeError(f"x must be (..., {len(self)}), a change of each dimension; got {values.shape}")
+        return values
 
     # ---- mechanisms ----
 
@@ -133,7 +154,7 @@ class Dimensions:
         ----------
         x : (p,) changes [rad, m]
         """
-        changes: Any = self._changes(real_array("x", x).reshape(1, -1))
+        changes: Any = self._changes(self._vectors(x).reshape(1, len(self)))
         make: dict[str, Any] = {"placements": Transform.from_matrix, "lengths": float}
         numbers: Any = {key: {name: make[key](values[0]) for name, values in of.items()} for key, of in changes.items()}
         return self.robot.replace(**numbers) if numbers else self.robot
@@ -145,6 +166,7 @@ class Dimensions:
         ----------
         x : (N, p) changes [rad, m]
         """
+        x = self._vectors(x).reshape(-1, len(self))
         changes: Any = self._changes(x)
         return self.robot.variants(**(changes or {"gravity": np.tile(self.robot.gravity, (len(x), 1))}))
 
@@ -156,7 +178,9 @@ class Dimensions:
         inputs : driven joint to its encoder's readings (n, nv of the joint) [rad, m]
         x : (..., p) changes [rad, m]
         """
-        driven = {name: np.array(np.broadcast_to(y, (*x.shape[:-1], *y.shape))) for name, y in inputs.items()}
+        check_mapping("inputs", inputs, "driven joints to their encoders' readings", 0)
+        x, readings = self._vectors(x), {name: real_array(f"inputs['{name}']", y) for name, y in inputs.items()}
+        driven = {name: np.array(np.broadcast_to(y, (*x.shape[:-1], *y.shape))) for name, y in readings.items()}
         for i, (kind, joint, k) in enumerate(self._places):
             if kind == "offset" and joint in driven:
                 driven[joint][..., k] += x[..., i, None]
@@ -175,7 +199,7 @@ class Dimensions:
         frames : names of the frames
         joints : names of the joints with one coordinate
         """
-        return Moves(self, assembled_positions(robot, q, list(self.leading)), x, frames, joints)
+        return Moves(self, assembled_positions(robot, q, list(self.leading)), self._vectors(x), frames, joints)
 
     def _turned(self, x: Array) -> dict[str, Array]:
         """Return frame -> (6, 6), the derivative of the frame's displacement, in its changed axes, with respect to the six parameters of its
@@ -212,7 +236,12 @@ class Moves:
     def __init__(
         self, of: Dimensions, D: AssembledPositions, x: Array, frames: Sequence[str] = (), joints: Sequence[str] = ()
     ) -> None:
-        self.of, self.x, self._D, robot = of, x, D, of.robot
+        if not isinstance(of, Dimensions) or not isinstance(D, AssembledPositions):
+            raise TypeError(
+                "of and D must be Dimensions and derivatives of assembled positions; Dimensions.moves creates both"
+            )
+        frames, joints = checked_names("frames", frames), checked_names("joints", joints)
+        self.of, self.x, self._D, robot = of, of._vectors(x), D, of.robot
         self.determined = determined = np.isfinite(D.leading).all(axis=(1, 2))
         if not determined.any():
             raise StateError(f"{', '.join(of.leading)} do not determine the position: name more or other input joints")
@@ -222,7 +251,7 @@ class Moves:
                 self.closes[i] = D.closes[determined, place[0], place[1], k].all()
             elif kind == "length":
                 self.closes[i] = np.isfinite(D.lengths[determined][:, :, D.rods.index(name)]).all()
-        self._turned = of._turned(x)
+        self._turned = of._turned(self.x)
         self.frames = {frame: self._columns(D.frame(frame), frame) for frame in frames}
         self.joints = {}
         for joint in joints:

@@ -302,3 +302,30 @@ def test_what_does_not_fit_is_refused(case):
     call, error, words = REFUSED[case]
     with pytest.raises(error, match=words):
         call(*slider_crank())
+
+
+FOUR_BAR = sarrus.mechanisms.four_bar()
+OF = Dimensions(FOUR_BAR, ["motor"], ["pin1.parent.x", "motor.offset"])
+WRONG_CALLS = {
+    "no mechanism": (lambda: Dimensions("x", ["motor"]), TypeError, "robot must be a Mechanism"),
+    "no names": (lambda: Dimensions(FOUR_BAR, None), TypeError, "leading must be names"),
+    "a number of names": (lambda: Dimensions(FOUR_BAR, ["motor"], read=3), TypeError, "read must be names"),
+    "unknown dimension": (lambda: Dimensions(FOUR_BAR, ["motor"], ["pin1.x"]), sarrus.NameNotFoundError, "no dimension is named 'pin1.x'"),
+    "index beyond": (lambda: OF.some([2]), sarrus.ModelError, "those of 2 dimensions"),
+    "half an index": (lambda: OF.some([0.5]), sarrus.ModelError, "indices must be integers"),
+    "changes without names": (lambda: OF.numbers([1.0]), TypeError, "changes must be a mapping"),
+    "a change that is no number": (lambda: OF.numbers({"motor.offset": "x"}), TypeError, "change of 'motor.offset'"),
+    "too few changes": (lambda: OF.changed([1e-3]), sarrus.ShapeError, r"x must be \(..., 2\)"),
+    "too many changes": (lambda: OF.variants(np.zeros((4, 3))), sarrus.ShapeError, r"x must be \(..., 2\)"),
+    "readings without names": (lambda: OF.driven([0.1], np.zeros(2)), TypeError, "inputs must be a mapping"),
+    "readings in words": (lambda: OF.driven({"motor": "x"}, np.zeros(2)), sarrus.ShapeError, r"inputs\['motor'\]"),
+    "frames by number": (lambda: OF.moves(FOUR_BAR, FOUR_BAR.assemble()[None], np.zeros(2), [1]), TypeError, "frames must be names"),
+    "no derivatives": (lambda: sarrus.dimensions.Moves(OF, None, np.zeros(2)), TypeError, "Dimensions.moves creates both"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG_CALLS)
+def test_wrong_calls_of_dimensions(name):
+    call, error, message = WRONG_CALLS[name]
+    with pytest.raises(error, match=message):
+        call()

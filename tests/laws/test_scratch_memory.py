@@ -38,7 +38,9 @@ def test_public_functions(which):
 @pytest.mark.parametrize("seed", range(30))
 def test_terms_of_closing_joints(seed):
     """Armatures of closing joints add rows to the solved equation, whose multipliers are not part of the result."""
-    closed = random_closed(seed, bodies=3, loops=2, floating=True, branching=0.3, hints=False, kinds=CLOSING, joints=CHAINS)
+    closed = random_closed(
+        seed, bodies=3, loops=2, floating=True, branching=0.3, hints=False, kinds=CLOSING, joints=CHAINS
+    )
     one = with_terms(closed, np.random.default_rng(seed), *TERMS)
     one = one.in_other_tree(one.description, one.robot.loop_joints)
     for robot in in_two_ways(one.description, 1):
