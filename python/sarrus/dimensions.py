@@ -236,7 +236,8 @@ class Moves:
     def __init__(
         self, of: Dimensions, D: AssembledPositions, x: Array, frames: Sequence[str] = (), joints: Sequence[str] = ()
     ) -> None:
-        if not isinstance(of, Dimensions) or not isinstance(D, AssembledPositions):
+        given: tuple[Any, Any] = of, D
+        if not isinstance(given[0], Dimensions) or not isinstance(given[1], AssembledPositions):
             raise TypeError(
                 "of and D must be Dimensions and derivatives of assembled positions; Dimensions.moves creates both"
             )
