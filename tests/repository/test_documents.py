@@ -19,7 +19,7 @@ MODULES = [
     for name in MODULES
     if name.split(".")[1:2] not in (["_core"], ["__main__"], ["works"])
     and "_kernels" not in name
-    and "viewer.serving" not in name
+    and "._gate" not in name
 ]
 EXTRAS = ("casadi", "crocoddyl", "gymnasium", "jax", "torch")  # programs that modules of their names are for
 MISSING = [name for name in EXTRAS if importlib.util.find_spec(name) is None]

@@ -23,7 +23,7 @@ from viser import _messages  # noqa: E402
 from websockets.exceptions import ConnectionClosed, InvalidStatus  # noqa: E402
 from websockets.sync.client import connect  # noqa: E402
 
-from sarrus.viewer import serving as gate  # noqa: E402
+from sarrus.viewer import _gate as gate  # noqa: E402
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ import pytest
 import sarrus
 from sarrus.io import mesh_files
 from sarrus.shapes import Box, Cylinder, Mesh, Sphere
-from sarrus.viewer import serving, shapes, viewer
+from sarrus.viewer import shapes, viewer
 from sarrus.viewer.viewer import Inputs, View, view
 from tests.gallery import every, every_steady
 
@@ -191,8 +191,8 @@ def test_the_next_free_port_is_taken_and_the_last_one_has_none(fourbar):
 def test_a_server_that_never_comes_up_is_an_error(fourbar, monkeypatch):
     pytest.importorskip("viser")
     never = threading.Event()
-    monkeypatch.setattr("sarrus.viewer.serving.guarded", lambda *_: never.wait())
-    monkeypatch.setattr(serving, "PATIENCE", 0.05)
+    monkeypatch.setattr("sarrus.viewer._gate.guarded", lambda *_: never.wait())
+    monkeypatch.setattr(viewer, "PATIENCE", 0.05)
     with pytest.raises(RuntimeError, match="did not start"):
         View(fourbar, port=0)
     never.set()
