@@ -53,6 +53,10 @@ def fault(error: BaseException, target: Target, strict: bool = False) -> str | N
         "lambda|local object", str(error)
     ):  # objects that the case defines, and that cannot be pickled
         return None
+    if isinstance(error, RuntimeWarning) and traceback.extract_tb(error.__traceback__)[-1].filename.endswith(
+        "pieces.py"
+    ):
+        return None  # of NumPy, in a function of the case
     documented = any(
         re.search(rf"\b{c.__name__}\b", target.doc) for c in kind.__mro__ if c not in (Exception, BaseException, object)
     )
@@ -83,7 +87,7 @@ def silent(target: Target, r: Any, names: dict[str, Any], line: str) -> str | No
     if isinstance(r, tuple) and "return_status=" in line and len(r) > 1 and np.asarray(r[-1]).dtype == np.int8:
         r, status = r[0], np.asarray(r[-1])
     elif np.ndim(names.get("q")) != 1 or re.search(
-        r"broadcast_to|reshape|np\.matrix|\bq=\(|\[None\]|time=[^0-9N-]", line
+        r"broadcast_to|reshape|np\.matrix|\bq=\(|\bq=np\.\w+\(\(|\[None\]|time=[^0-9N-]", line
     ):
         return None  # NaN replaces the status in a batch
     if isinstance(r, np.ndarray) and np.ndim(status) and r.shape[: np.ndim(status)] == np.shape(status):

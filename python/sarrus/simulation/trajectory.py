@@ -757,7 +757,7 @@ def _wrenches(mechanism: Mechanism, wrenches: Any, t: Array) -> dict[str, Array]
     """Return checked wrenches (n, 6) by frame name."""
     check_mapping("wrenches", wrenches, "frame names to [moment; force]", 0, optional=True)
     rows = {}
-    for name, wrench in (wrenches or {}).items():
+    for name, wrench in dict(wrenches or {}).items():
         mechanism.pose(mechanism.neutral(), name)  # raises NameNotFoundError for an unknown frame
         x = real_array(f"wrenches['{name}']", wrench)
         if x.shape not in ((6,), (len(t), 6)):

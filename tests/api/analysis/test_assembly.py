@@ -929,3 +929,12 @@ def test_a_jump_of_five_centimetres_is_near(way):
         {"platform": target}, near=q, tolerance=1e-12
     )  # asks for more than the short way
     assert_allclose(near, searched, rtol=0, atol=1e-10)
+
+
+def test_empty_batches():
+    delta, four_bar = sarrus.mechanisms.delta(), sarrus.mechanisms.four_bar()
+    assert delta.inverse_kinematics({"platform": np.zeros((0, 3))}, near=delta.assemble()).shape == (0, delta.nq)
+    q, status = four_bar.assemble(np.zeros((2, 0, 3)), return_status=True)
+    assert (q.shape, status.shape, status.dtype) == ((2, 0, 3), (2, 0), np.int8)
+    with pytest.raises(sarrus.NameNotFoundError, match="no frame is named 'platfrm'"):
+        delta.inverse_kinematics({"platfrm": np.zeros((0, 3))})
