@@ -170,10 +170,12 @@ AssembledStates Positions::inverse_kinematics_many(const FrameNumbersByName& fra
                                                    const JointNumbersByName& fixed, const BatchOptions& options) const {
   check_tolerance(options.tolerance);
   const int count = options.states.count;
-  if (count < 1 || options.states.threads < 1)
-    throw std::invalid_argument("the numbers of states and of threads must be at least 1");
+  if (count < 0 || options.states.threads < 1)
+    throw std::invalid_argument("the number of states must be at least 0, and the number of threads at least 1; got " +
+                                std::to_string(count) + " and " + std::to_string(options.states.threads));
   if (options.starts.value_or(0) < 0)
     throw std::invalid_argument("starts must be at least 0; got " + std::to_string(*options.starts));
+  if (count == 0) return {RowMajor(0, model_.mechanism.tree().nq), {}};
   const auto check_rows = [&](const RowMajor& x, int columns, const std::string& name) {
     if ((x.rows() != 1 && x.rows() != count) || x.cols() != columns)
       throw std::invalid_argument(name + " must have 1 or " + std::to_string(count) + " rows of " + std::to_string(columns) +

@@ -208,11 +208,9 @@ def solved_many(
         (name, states.rows(x[..., :3, :].reshape(*x.shape[:-2], 12) if x.shape[-1] == 4 else x, True))
         for name, x in frames.items()
     ]
-    q, state = np.zeros((0, robot.nq)), np.zeros(0, np.int8)
-    if states.count:
-        q, state = positions(robot).solve_many(
-            rows, states.near, states.guess, states.fixed, branch, starts, seed, tolerance, states.time, threads, states.count
-        )  # fmt: skip
+    q, state = positions(robot).solve_many(
+        rows, states.near, states.guess, states.fixed, branch, starts, seed, tolerance, states.time, threads, states.count
+    )  # fmt: skip
     other = int((state == Status.OTHER_BRANCH).sum())
     if other and warns and not return_status:
         warn_of_branch(other, states.count)
