@@ -112,15 +112,16 @@ class Explanation {
     const auto counted = [&](Eigen::Index k) { return s(k) > tolerances::rounding * first ? s(k) : 0.0; };
     for (Eigen::Index k = 0; k < s.size(); ++k)
       if (s(k) < tolerances::nearly_singular * first && (weakest < 0 || counted(k) > counted(weakest))) weakest = k;
-    if (weakest < 0) return no_answer + "the result overflows";
+    const Worst open = worst(residual(in_.q), false);
+    const bool gap = open.size > 10.0 * tolerances::rounding;
+    // exactly dependent rows have a solution unless a gap decides otherwise
+    if (weakest < 0 || (counted(weakest) == 0.0 && !gap)) return no_answer + "the result overflows";
     const Vector share = left.V.col(weakest).cwiseAbs();
     const Worst most = worst(share, false);
     std::vector<std::string> names;
     each_constraint_rows([&](const std::string& name, const Constraint& c) {
       if (largest(share, c) > 0.1 * most.size) names.push_back(name);
     });
-    const Worst open = worst(residual(in_.q), false);
-    const bool gap = open.size > 10.0 * tolerances::rounding;
     return no_answer + "rows of " + in_quotes(names) + " are nearly, but not exactly, dependent in this state (singular value " +
            formatted("%.1g", s(weakest) / first) + " of the largest), so " +
            (gap ? "the gap of " + formatted("%.3g", open.size) + " rad or m at '" + open.name + "'" : "rounding") +

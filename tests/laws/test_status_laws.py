@@ -7,6 +7,7 @@ Every function has its own test, so that one failure cannot hide another.
 import contextlib
 
 import numpy as np
+import pytest
 
 import sarrus
 from tests.random_closed import random_closed
@@ -213,3 +214,15 @@ def test_near_a_flat_parallelogram():
         if status == 0:
             believed[angle] = float(loops.residual)
     assert believed and max(believed.values()) < SOLVED
+
+
+def test_overflow_is_not_called_dependence_of_rows():
+    """The planar loop of a four-bar has redundant rows in every state; they are not the reason why a result overflows."""
+    robot = sarrus.mechanisms.four_bar()
+    q, rest = robot.assemble(fixed={"motor": 0.5}), np.zeros(3)
+    for call in (
+        lambda: robot.forward_dynamics(q, rest, [1e300, 0.0, 0.0], return_reactions=True),
+        lambda: robot.impact(q, [1e300, 0.0, 0.0]),
+    ):
+        with pytest.raises(sarrus.StateError, match="has no result: the result overflows"):
+            call()
