@@ -1,5 +1,7 @@
 """Results do not depend on earlier calls: what a function reads from scratch memory, it has written itself."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -33,6 +35,25 @@ def test_public_functions(which):
         if differ(*answers):
             wrong.append(name)
     assert not wrong
+
+
+@pytest.mark.parametrize("which", ANY)
+def test_batches(which):
+    """The same for the functions that broadcast: five states fill one packet of lanes and begin another."""
+    c, wrong, compared = case(which), [], 0
+    rows = {name: np.tile(getattr(c, name), (5, 1)) for name in ("q", "v", "a", "tau")}
+    many = dataclasses.replace(c, **rows)
+    for name, signature in public().items():
+        if "threads" not in signature.parameters or ROWS[name].args is None or which not in ROWS[name].of:
+            continue
+        answers = []
+        for x in (0.0, 1e290):
+            fill_memory(x)
+            answers.append(ask(many.robot, name, many, threads=1))
+        compared += 1
+        if differ(*answers):
+            wrong.append(name)
+    assert compared > 20 and not wrong
 
 
 @pytest.mark.parametrize("seed", range(30))
