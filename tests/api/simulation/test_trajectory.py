@@ -434,3 +434,18 @@ def test_loads_that_are_none(wrenches, error, text):
     arm, x = sarrus.mechanisms.double_pendulum(), np.zeros((2, 2))
     with pytest.raises(error, match=text):
         Trajectory.from_motion(arm, [0.0, 1.0], x, x, x, wrenches=wrenches)
+
+
+def test_wrenches_that_change_while_they_are_read():
+    """A mapping that its own values empty is read as it was passed."""
+    robot = sarrus.mechanisms.pendulum()
+    loads = {}
+
+    class Emptying:
+        def __array__(self, *_, **__):
+            loads.clear()
+            return np.full(6, 2.0)
+
+    loads["tip"] = Emptying()
+    run = Trajectory(robot, [0.0, 1.0], np.zeros((2, 1)), np.zeros((2, 1)), wrenches=loads)
+    assert_allclose(run.wrenches["tip"], np.full((2, 6), 2.0))
