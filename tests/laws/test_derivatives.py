@@ -218,6 +218,8 @@ def test_multipliers(name, cut):
 
 
 @examples(15)
+# reactions that change within 0.01 rad
+@example(random_closed(1941, loops=1, copies=1, floating=False, branching=1.0, kinds=SMOOTH), 1)
 @given(closed_mechanisms(kinds=st.just(SMOOTH)), seeds())
 def test_multipliers_of_closed_mechanisms(closed, seed):
     """J^T dlambda is the change of M a + h - tau - J^T lambda at constant lambda, with dlambda of least norm."""

@@ -277,13 +277,14 @@ def _multiplier_matrices(
     if determined(least_pivot):
         return by_rows
 
-    # the multipliers are those of the reactions of least norm over all joints. Their derivatives are finite differences along the direction of each
-    # column, in states with closed loops
+    # the multipliers are those of the reactions of least norm over all joints. Their derivatives are central differences of sixth order along the
+    # direction of each column, in states with closed loops
     dynamics = {name: x[..., None, None] if name == "time" else x for name, x in dynamics.items() if name != "wrenches"}
     if wrenches := options.get("wrenches"):
         dynamics["wrenches"] = {name: np.asarray(x, dtype=float)[..., None, None, :] for name, x in wrenches.items()}
     on_loops = {name: x for name, x in dynamics.items() if name in ("time", "threads", "return_status")}
-    steps = np.array([-2.0, -1.0, 1.0, 2.0])[:, None]
+    steps = np.array([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0])[:, None]
+    weights = np.array([-1.0, 9.0, -45.0, 45.0, -9.0, 1.0]) / 60.0
     q, v, tau = (x[..., None, None, :] for x in state)  # then columns, steps, numbers
 
     def slopes(dq: Array, dv: Array, dtau: Array, size: Array) -> Array:
@@ -293,8 +294,7 @@ def _multiplier_matrices(
             q1 = robot.project_configuration(robot.integrate(q, steps * h * dq), **on_loops)[0]
             v1 = robot.project_velocity(q1, v1, **on_loops)[0]
         x = robot.forward_dynamics(q1, v1, tau + steps * h * dtau, return_reactions=True, **dynamics)[1].multipliers
-        change = 8.0 * (x[..., 2, :] - x[..., 1, :]) - (x[..., 3, :] - x[..., 0, :])
-        return np.swapaxes(change / (12.0 * h[..., 0]), -1, -2)
+        return np.swapaxes(weights @ x / h[..., 0], -1, -2)
 
     unit = np.concatenate(
         [np.where([u == "m" for _, u in j.type.velocities], robot._length, 1.0) for j in map(robot.joint, robot.joints)]
