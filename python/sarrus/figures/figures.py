@@ -419,8 +419,9 @@ def _together(points: Mapping[str, Array]) -> list[tuple[str, Array]]:
 def _loads(robot: Mechanism, q: Array, wrenches: Mapping[str, ArrayLike] | None) -> tuple[tuple[Any, ...], list[Any]]:
     """Return the arrows of forces with names and scale, if there are forces; and texts, positions and vectors of moments, in the world."""
     check_mapping("wrenches", wrenches, "frames to (6,) or (n, 6)", 0, optional=True)
-    forces, moments = np.zeros((len(q), len(wrenches or ()), 2, 3)), []
-    for n, (frame, wrench) in enumerate((wrenches or {}).items()):
+    wrenches = dict(wrenches or {})  # a copy, because the conversion of a value could change the caller's mapping
+    forces, moments = np.zeros((len(q), len(wrenches), 2, 3)), []
+    for n, (frame, wrench) in enumerate(wrenches.items()):
         load, poses = real_rows(f"wrench on '{frame}'", wrench, 6), robot.pose(q, frame)
         if load.shape not in ((6,), (len(q), 6)):
             raise ShapeError(
