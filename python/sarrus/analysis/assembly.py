@@ -8,7 +8,7 @@ constraint rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -28,7 +28,16 @@ from .._arrays import (
 from .._core import Status
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.options import Branching, FrameTimeOptions, SearchOptions, Unpack, shows_options
-from ..errors import AssemblyError, BranchWarning, PathTrackingError, ShapeError, StateError, check_choice, warn_caller
+from ..errors import (
+    AssemblyError,
+    BranchWarning,
+    PathTrackingError,
+    ShapeError,
+    StateError,
+    check_choice,
+    warn_caller,
+    warn_of_model,
+)
 from ..spatial import Transform
 from .closing import (
     TOLERANCE,
@@ -120,8 +129,24 @@ def assemble(
     >>> [round(float(fourbar.assemble(near, fixed={"motor": -2.5})[2]), 3) for near in (q, mirrored)]
     [-2.01, 2.369]
     """
+    if fixed and robot._velocity_rows:
+        _warn_of_velocity_rows(robot, fixed, "assemble")
     answer: Array = _closed(robot, {}, near, fixed, **options)
     return answer
+
+
+def _warn_of_velocity_rows(robot: LoopFunctions, prescribed: Container[str], function: str) -> None:
+    """Issue a ModelWarning with the constraints whose rows do not restrict positions, unless all joints of their rows are prescribed."""
+    names = [
+        f"'{name}'"
+        for name, joints in robot._velocity_rows.items()
+        if not joints or not all(joint in prescribed for joint in joints)
+    ]
+    if names:
+        warn_of_model(
+            f"{function}() does not use rows that constrain velocities only: those of {', '.join(names)}; for a relation of positions call "
+            "Builder.add_coupler, for a motion that keeps these rows call simulate()"
+        )
 
 
 def _closed(
@@ -397,6 +422,8 @@ def follow(
     (14, 3) [-1.324]
     """
     steps = checked_steps(max_step, min_step)
+    if robot._velocity_rows:
+        _warn_of_velocity_rows(robot, joints or {}, "follow")
     joints, frames = {} if joints is None else joints, {} if frames is None else frames
     check_frames(robot, frames, "joints")
     targets_by_frame = {

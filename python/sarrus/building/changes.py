@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from .. import _core
 from .._arrays import ArrayLike
 from ..description.constraints import ConstraintSpec, Part, PfaffianSpec, renamed
@@ -13,6 +15,7 @@ from ..description.contacts import ContactSpec, ShapeSpec, names_of_contacts
 from ..description.joints import Fixed, JointType
 from ..description.specs import BodySpec, Description, FrameSpec, JointSpec, SpringSpec, VisualSpec
 from ..errors import ModelError, check_name
+from ..laws import Law, polynomial
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
 
@@ -39,6 +42,33 @@ def term(coordinate: object, coefficients: ArrayLike) -> tuple[Any, Any, ArrayLi
     if isinstance(coordinate, tuple) and len(coordinate) == 2:
         return (*coordinate, coefficients)
     return coordinate, None, coefficients
+
+
+def product(key: object, value: Any, subject: str) -> tuple[tuple[Any, Any, Law], ...]:
+    """Return the factors (joint, index, function) of a product of functions of coordinates."""
+    coordinates = key if isinstance(key, tuple) and not _is_coordinate(key) else (key,)
+    if isinstance(value, Law):
+        value = [value]
+    elif np.ndim(value) == 0 and not isinstance(value, str):
+        value = [polynomial(0.0, value)] + [polynomial(0.0, 1.0)] * (len(coordinates) - 1)
+    functions = list(value) if isinstance(value, (list, tuple)) else []
+    if len(functions) != len(coordinates) or not all(isinstance(function, Law) for function in functions):
+        raise ModelError(
+            f"{subject}: the product {key!r} needs a number, or {len(coordinates)} functions such as sarrus.laws.harmonic(1.0, rate=2.0), one for "
+            f"each coordinate; got {value!r}"
+        )
+    return tuple(
+        (*term(coordinate, 0.0)[:2], function) for coordinate, function in zip(coordinates, functions, strict=True)
+    )
+
+
+def is_product(key: object, value: object) -> bool:
+    """Return True for several coordinates, or for one with a function, in the dict of a coupler."""
+    return isinstance(value, Law) or (isinstance(key, tuple) and bool(key) and not _is_coordinate(key))
+
+
+def _is_coordinate(key: tuple[Any, ...]) -> bool:
+    return not all(isinstance(part, (str, tuple)) for part in key)
 
 
 # ---- parts, by name ----------------------------------------------------------------------------------------------
