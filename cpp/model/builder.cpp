@@ -393,7 +393,9 @@ void Builder::check(Coupler& c) const {
       zeros = zeros && !varies(factor.function);
     }
   }
-  if (zeros) throw ModelError(subject + " has only zero coefficients; expected at least one nonzero coefficient");
+  if (zeros && c.products.empty())
+    throw ModelError(subject + " has only zero coefficients; expected at least one nonzero coefficient");
+  if (zeros) throw ModelError(subject + " has only constant terms; expected at least one that varies with a coordinate");
   check_number(c.offset, subject + ": offset");
   if (!c.law) return;
   const std::size_t pieces = c.law->start.size(), terms_per_piece = c.law->coefficient.size() / std::max(pieces, std::size_t{1});

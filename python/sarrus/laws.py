@@ -168,7 +168,11 @@ class Law:
         return np.asarray(polynomial(np.polynomial.Polynomial([start - self.starts[piece], 1.0])).coef, np.float64)
 
     def sizes(self, unit: float) -> tuple[float, float]:
-        """Return bounds of the value and of the first derivative, in the pieces and within one `unit` [s] of the last initial time.
+        """Return bounds of the value and of the first derivative, in the pieces and near the last initial time.
+
+        Parameters
+        ----------
+        unit : time after the last initial time that is included [s]
 
         >>> from sarrus.laws import harmonic
         >>> harmonic(2.0, rate=3.0).sizes(1.0)

@@ -130,6 +130,18 @@ def test_many_turns_of_a_periodic_table():
     assert_allclose(runs.q[..., 1], lift(runs.q[..., 0]), atol=1e-10)
 
 
+@pytest.mark.parametrize("form", [(-0.01, 0.001), -LIFTS["cubic spline"], -LIFTS["table and harmonics"]])
+def test_relations_that_differ_from_turn_to_turn(form):
+    """Whole turns of a coupled angle are not removed, as they are for hinges. Before, the loops stayed open by up to 0.3 m."""
+    b = cam(LIFTS["harmonic"]).to_builder()
+    b.remove_constraint("contact")
+    b.add_coupler("contact", {"lift": 1.0, "shaft": form})
+    robot, far = b.build(), np.array([-14.7, 10.5486, 19.3])
+    for q in (robot.assemble(fixed={"shaft": far}), np.array([robot.assemble(fixed={"shaft": x}) for x in far])):
+        assert_allclose(q[:, 0], far, rtol=1e-15)
+        assert np.abs(robot.constraint_residual(q)).max() < EXACT
+
+
 # ---- the oracle, derivatives and copies --------------------------------------------------------------------------------------------------
 
 

@@ -441,7 +441,7 @@ class Builder(Changes):
         >>> profile = sarrus.laws.harmonic(-0.01, rate=1.0, phase=np.pi / 2, offset=0.01)
         >>> b.add_coupler("contact", {"lift": 1.0, "shaft": -profile})
         >>> eccentric = b.build()
-        >>> float(eccentric.assemble(joints={"shaft": np.pi / 2})[1].round(12))
+        >>> float(eccentric.assemble(fixed={"shaft": np.pi / 2})[1].round(12))
         0.01
         """
         subject = f"constraint '{name}'"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeVar
-
-import numpy as np
 
 from .. import _core
 from .._arrays import ArrayLike
@@ -15,7 +14,7 @@ from ..description.contacts import ContactSpec, ShapeSpec, names_of_contacts
 from ..description.joints import Fixed, JointType
 from ..description.specs import BodySpec, Description, FrameSpec, JointSpec, SpringSpec, VisualSpec
 from ..errors import ModelError, check_name
-from ..laws import Law, polynomial
+from ..laws import Law, as_law, polynomial
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
 
@@ -47,19 +46,16 @@ def term(coordinate: object, coefficients: ArrayLike) -> tuple[Any, Any, ArrayLi
 def product(key: object, value: Any, subject: str) -> tuple[tuple[Any, Any, Law], ...]:
     """Return the factors (joint, index, function) of a product of functions of coordinates."""
     coordinates = key if isinstance(key, tuple) and not _is_coordinate(key) else (key,)
-    if isinstance(value, Law):
-        value = [value]
-    elif np.ndim(value) == 0 and not isinstance(value, str):
-        value = [polynomial(0.0, value)] + [polynomial(0.0, 1.0)] * (len(coordinates) - 1)
-    functions = list(value) if isinstance(value, (list, tuple)) else []
+    functions = list(value) if isinstance(value, (list, tuple)) else [value] if isinstance(value, Law) else []
+    if isinstance(value, Real):
+        number = as_law(value, f"{subject}: factor of {key!r}").coefficients[0][0]
+        functions = [polynomial(0.0, x) for x in (number, *[1.0] * (len(coordinates) - 1))]
     if len(functions) != len(coordinates) or not all(isinstance(function, Law) for function in functions):
         raise ModelError(
             f"{subject}: the product {key!r} needs a number, or {len(coordinates)} functions such as sarrus.laws.harmonic(1.0, rate=2.0), one for "
             f"each coordinate; got {value!r}"
         )
-    return tuple(
-        (*term(coordinate, 0.0)[:2], function) for coordinate, function in zip(coordinates, functions, strict=True)
-    )
+    return tuple((*term(x, 0.0)[:2], function) for x, function in zip(coordinates, functions, strict=True))
 
 
 def is_product(key: object, value: object) -> bool:
