@@ -250,7 +250,10 @@ def test_locked_joints():
 
 
 def test_rows_that_hold_velocities_only_are_named():
-    """`assemble` and `follow` do not use them, and warn; not if all joints of the rows are prescribed, or none is."""
+    """`assemble` and `follow` do not use them, and warn; not if all joints of the rows are prescribed, or none is.
+
+    A position does not depend on the tangential rows of a rolling wheel, but a path does.
+    """
     b = cam(LIFTS["harmonic"]).to_builder()
     b.remove_constraint("contact")
     b.add_pfaffian("gear", [[1.0, 2.0]], ["shaft", "lift"])
@@ -265,3 +268,9 @@ def test_rows_that_hold_velocities_only_are_named():
     assert len(warned) == 1 and warned[0].filename == __file__
     robot.assemble()
     robot.assemble(fixed={"shaft": 0.3, "lift": 0.1})
+    disc = sarrus.mechanisms.rolling_disc()
+    joint = disc.joints[0]
+    disc.assemble(fixed={joint: disc.assemble()[disc.joint(joint).q_slice]})
+    path = np.tile(disc.assemble()[disc.joint(joint).q_slice], (2, 1))
+    with pytest.warns(ModelWarning, match=r"follow\(\) does not use rows that constrain velocities only: those of"):
+        disc.follow({joint: path})
