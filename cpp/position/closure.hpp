@@ -164,8 +164,9 @@ class Closures {
 
 /// Return the unit of a coordinate of a joint: 'r' (radian), 'm' (metre) or '1' (none).
 char coordinate_unit(const JointDescription& joint, int coordinate);
-/// Return true if a whole turn of an angle of the joint restores the pose; a helical joint also translates.
-bool whole_turns_return(const JointDescription& joint);
+/// Return true if a whole turn of an angle of the joint restores the configuration. It does not for a helical joint, which also translates, and for
+/// an angle in a coupler, unless the coupler's functions of it repeat after a turn.
+bool whole_turns_return(const Description& description, const JointDescription& joint);
 /// Return the neutral coordinates of a joint.
 Vector neutral_coordinates(const JointDescription& joint);
 /// Return the fewest whole turns [rad] that bring an angle within its limits; 0 if no turns do.

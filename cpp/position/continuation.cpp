@@ -109,7 +109,7 @@ Positions::Continuation Positions::continued(const Request& request, const std::
     const int j = goal.joints[i];
     if (!contains(leading, j)) continue;
     const JointDescription& joint = mechanism.description().joints[j];
-    const bool returns = whole_turns_return(joint) && model_.limits[j].empty();
+    const bool returns = whole_turns_return(mechanism.description(), joint) && model_.limits[j].empty();
     RowMajor removed = RowMajor::Zero(states.count, joint.nq);
     const RowMajor x = repeated(goal.coordinates[i], states.count);
     first.push_back(coordinates_now(j, states, start, request.time));
@@ -178,7 +178,7 @@ Flags Positions::meets_dependent(Continuation& result, const Request& request) c
   RowMajor deviation = q - result.q;
   for (const int j : goal.joints) {
     const JointDescription& joint = model_.mechanism.description().joints[j];
-    if (model_.mechanism.joints()[j].closes_a_loop || !whole_turns_return(joint)) continue;
+    if (model_.mechanism.joints()[j].closes_a_loop || !whole_turns_return(model_.mechanism.description(), joint)) continue;
     for (int k = 0; k < joint.nq; ++k)
       if (coordinate_unit(joint, k) == 'r')
         for (double& x : deviation.col(model_.mechanism.joints()[j].iq + k)) x -= full_turn * std::nearbyint(x / full_turn);

@@ -85,7 +85,9 @@ RowMajor start_near(const PositionModel& model, const States& states, const std:
   // set prescribed coordinates to their values at this time, which may be far from those of the home
   for (const ConstraintDescription& c : mechanism.description().constraints) {
     const Coupler* coupler = std::get_if<Coupler>(&c.kind);
-    if (!coupler || !coupler->law || coupler->coefficients != std::vector<std::vector<double>>{{1.0}}) continue;
+    if (!coupler || !coupler->law || !coupler->products.empty() ||
+        coupler->coefficients != std::vector<std::vector<double>>{{1.0}})
+      continue;
     const Mechanism::PlacedJoint& joint = mechanism.joints()[joint_by_name(mechanism, c.coordinates[0].joint)];
     for (int i = 0; i < states.count; ++i) {
       double value[3];

@@ -60,6 +60,10 @@ template <> inline void expect_settled(const LastCorrection<Record>& last) {
 }
 
 struct Law;
+void derivatives(const Law& law, const Record& x, int orders, Record* out, Record& steepest);
+template <int N> void derivatives(const Law& law, const Record& x, Record (&out)[N], Record& steepest) {
+  derivatives(law, x, N, out, steepest);
+}
 void evaluate(const Law& law, const Record* time, Record (&out)[3]);
 void evaluate(const Law& law, const Record* parameter, const Record* time, Record (&out)[3]);
 

@@ -174,7 +174,10 @@ Description every_constraint(unsigned seed, int bodies) {
     c.name = name, c.kind = kind, c.coordinates = std::move(coordinates);
     d.constraints.push_back(c);
   };
-  between_coordinates("coupler", Coupler{{}, {{1.0, 0.5}, {2.0}}, 0.0, law}, {{"joint1", 0}, {"joint3", 0}});
+  Law periodic = law;
+  periodic.period = 1.0;
+  const std::vector<Product> products = {{{1}, {law}}, {{0, 1}, {law, periodic}}};
+  between_coordinates("coupler", Coupler{{}, {{1.0, 0.5}, {2.0}}, 0.0, law, products}, {{"joint1", 0}, {"joint3", 0}});
   between_coordinates("rows", Pfaffian{{}, {1, 2, 3, 4, 5, 6, 7}, {0.1}}, {{"joint4", -1}, {"joint0", -1}});
   between_coordinates("rows with the call", Pfaffian{{}, {}, {0.0, 0.0}}, {{"joint8", -1}, {"joint1", -1}});
   for (JointDescription& j : d.joints)

@@ -325,7 +325,7 @@ def effort_curves(robot: Mechanism, name: str, u: Array) -> list[Curve]:
         parts = robot.joint(name).type.velocities
     else:
         spec: Any = robot.constraint(name).spec
-        joint, index, _ = spec.terms[0]
+        joint, index = spec.coordinates[0]
         parts = (robot.joint(joint).type.velocities[index],)
     labels = [f"{name} {part}" if len(parts) > 1 else name for part, _ in parts]
     return [(label, units[unit], y) for label, (_, unit), y in zip(labels, parts, u.T, strict=True)]
