@@ -86,7 +86,7 @@ template <class T> class RowSolver {
   }
 
  private:
-  /// upper: the right-hand sides are the unit matrix, in the order of velocities, and nothing below the diagonal is computed.
+  /// upper: the right-hand sides are the unit matrix, in the order of velocities, and only entries on and above the diagonal are computed.
   template <class R> void in_tiles(R* X, int count, bool upper) const {
     const auto rows = [&](int end) { return upper ? std::min(n_, end * columns<R>) : n_; };
     int begin = 0;

@@ -9,7 +9,7 @@ namespace sarrus {
 
 struct CompliantContact : ForceElement {
   static constexpr const char* name = "CompliantContact";
-  static constexpr bool has_rates = true, has_chord = true;  // the stored chord value is the slip speed, increased by v_s
+  static constexpr bool has_rates = true, has_chord = true;  // the value stored for the chord is the slip speed plus v_s
   BodyFrame frame;  // the centre of the sphere is the frame's origin
   Direction normal;
   double offset, radius;  // plane: normal . x = offset

@@ -12,8 +12,8 @@ template <class T> SARRUS_INLINE T fixed_sine(const JointNumbers<T>& k, int r) {
 template <class T> SARRUS_INLINE T fixed_cosine(const JointNumbers<T>& k, int r) { return k[6 + r]; }
 template <class T> SARRUS_INLINE T fixed_displacement(const JointNumbers<T>& k, int t) { return k[3 + t]; }
 
-/// Sines and cosines of the free angles of R = Rot(x) Rot(y) Rot(z), if at most two are free and the others are fixed. They are unique even at a
-/// quarter revolution about y, because the fixed angle is known.
+/// Sines and cosines of the free angles of R = Rot(x) Rot(y) Rot(z), if at most two are free and the others are fixed. Because the fixed angle is
+/// known, the solution is unique even at a quarter revolution about y.
 template <class T> SARRUS_INLINE void read_angles(int free, Mat3<T> R, T (&sin)[3], T (&cos)[3]) {
   const auto read = [&](int k, const T& s, const T& c) {
     const T inverse = T(1.0) / sqrt(s * s + c * c + T(1e-300));
@@ -116,9 +116,9 @@ template <class T> SARRUS_NOINLINE void close_gimbal(const JointNumbers<T>& k, c
   out.bias = {turning, cross(turning, d) + cross(w, d_dot)};
 }
 
-/// The general joint of the thesis: any of rx ry rz tx ty tz free, the others fixed. The rotations are about x, y, z, where each axis is rotated by
-/// the preceding rotations (2.26). A displacement along the rotated axes follows (2.29); the successor's origin is at its end. N is the number of
-/// free coordinates. At ry = a quarter revolution the columns of phi become dependent. No function divides by their determinant, so inverse dynamics
+/// The general joint of the thesis: any of rx ry rz tx ty tz free, the others fixed. The rotations are about x, y, z, where each axis is rotated
+/// by the preceding rotations (2.26). Then the successor's origin is displaced along the rotated axes (2.29). N is the number of free
+/// coordinates. At ry = a quarter revolution the columns of phi become dependent. No function divides by their determinant, so inverse dynamics
 /// remains finite.
 template <int N> struct Gimbal : JointDefaults, VectorCoordinates<N> {
   static constexpr const char* name = "Gimbal";

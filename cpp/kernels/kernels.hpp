@@ -57,7 +57,7 @@ struct KernelTable {
   ContactKernels contact;
 };
 
-/// Each file adds its kernels to the table; kernels for states in lanes replace those for single states.
+/// Each function adds the kernels of its file to the table. Kernels for states in lanes replace kernels for single states.
 void add_tree_kernels(KernelTable&);
 void add_loop_kernels(KernelTable&);
 void add_derivative_kernels(KernelTable&);
