@@ -1,5 +1,4 @@
-// Inputs and results of rigid contact problems; the kernels of one instruction set level are plain functions, without the
-// algorithms.
+// Inputs and results of rigid contact problems; the kernels of one instruction set level are plain functions, without the algorithms.
 #pragma once
 
 #include "point.hpp"

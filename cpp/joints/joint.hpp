@@ -107,8 +107,7 @@ template <class T> SARRUS_INLINE Motion<T> unit_motion(int k) {
 }
 template <class T> SARRUS_INLINE Transform<T> pure_rotation(const Mat3<T>& R) { return {R, zero3<T>()}; }
 
-/// Return a frame whose z axis is n. Its x axis is the given x (y if x is nearly parallel to n) minus its component along
-/// n.
+/// Return a frame whose z axis is n. Its x axis is the given x (y if x is nearly parallel to n) minus its component along n.
 inline Mat3<double> axis_frame(const Vec3<double>& n) {
   const Vec3<double> start = std::abs(n(0)) > 0.9 ? Vec3<double>::UnitY() : Vec3<double>::UnitX();
   const Vec3<double> across = start - n * dot(start, n);
