@@ -81,8 +81,8 @@ std::vector<FrontalPlan::Block> FrontalPlan::blocks(const Tree& tree, const Cons
   return all;
 }
 
-// Merge blocks into fronts. The first one of the later neighbours of a block is its parent, and all others become later neighbours of the parent. If
-// the union contains few additional zeros, the parent continues the front of the block.
+// Merge blocks into fronts. The parent of a block is the first of its later neighbours; the remaining later neighbours become later neighbours of the
+// parent. If the union of both contains few additional zeros, the parent continues the front of the block.
 std::vector<FrontalPlan::Merged> FrontalPlan::merge(std::vector<Block>& block, const std::function<void()>& check_interrupt) {
   const auto count = [&](const std::vector<int>& blocks) {
     int sum = 0;
@@ -224,7 +224,7 @@ void FrontalPlan::locate_entries(const Tree& tree, const Constraint* constraint,
   };
   sort(mass, &Front::mass, mass_entry_, mass_slot_);
   sort(jacobian, &Front::jacobian, jacobian_entry_, jacobian_slot_);
-  Front end{};  // additional front whose indices mark the end of the last front's entries
+  Front end{};  // an additional front, whose first indices are the end of the last front's entries
   end.mass = static_cast<int>(mass_entry_.size()), end.jacobian = static_cast<int>(jacobian_entry_.size());
   front_.push_back(end);
 }

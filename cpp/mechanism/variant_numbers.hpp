@@ -19,7 +19,7 @@ struct VariantNumbers {
   const std::size_t* number;  // offset of each number in the block
   const std::size_t* differs;  // offsets of the numbers that differ; dynamics and loops read only the first `recursive` ones
   const double* values;  // values, ordered by group of variants, then number, then variant
-  // offsets of the frames and of the substructures; pieces: 0 if the mechanism is not cut into substructures
+  // offsets of the frames and of the substructures (pieces); 0: the mechanism is not cut into substructures
   std::size_t frames, pieces;
 
   // number of variants in a group; their values of one number are contiguous, on one cache line

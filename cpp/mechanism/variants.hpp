@@ -41,7 +41,7 @@ class Variants {
     const double* from;
     int count;
     std::size_t at;
-    bool recursive;  // true if recursions and loops read the number; false if only functions of bodies and frames do
+    bool recursive;  // true if recursions and loops read the number; false if only functions of bodies and frames read it
   };
   struct Flags {
     bool has_armature, has_joint_forces, ties_links;

@@ -15,7 +15,7 @@ namespace {
 constexpr double most_steps = 1e6;
 // relative residual above which equations have no solution; smaller residuals may be due to rounding and regularisation
 constexpr double unreached = 1e-6;
-// singular values below this fraction of the largest count as zero: loops of measured states are rarely closed more exactly
+// singular values below this fraction of the largest one are treated as zero, because the loops of measured states are rarely closed more accurately
 constexpr double dependent = 1e-9;
 constexpr const char* velocity_names[] = {"rx", "ry", "rz", "tx", "ty", "tz"};
 
@@ -88,7 +88,7 @@ Matrix FloatingBase::joint_columns(const Matrix& J) const {
 }
 
 /// Linear equations A x = b of the joints' scaled velocities. Each block of rows is scaled to norm one; otherwise the small but correct rows of a
-/// heavy base would count as rounding errors.
+/// heavy base would be treated as rounding errors.
 class FloatingBase::Equations {
  public:
   Equations(const FloatingBase& of, const double* q, const std::optional<Vector>& momentum)
@@ -275,7 +275,7 @@ FreeFloatingMotion FloatingBase::path(const Vector& q, const std::vector<WayPoin
   std::vector<Path> paths;
   Names names;
   for (const WayPoints& each : way_points) paths.emplace_back(*this, q, each, arrivals), names.push_back(each.frame);
-  const double gain = 1.0 / (2.0 * step);  // position errors decrease by the factor e in two steps
+  const double gain = 1.0 / (2.0 * step);  // gain: position errors decrease by the factor e in two steps
   const auto missed = [&](double t, const std::string& why) {
     const auto passed = std::lower_bound(arrivals.begin(), arrivals.end(), t) - arrivals.begin();
     const auto k = std::clamp<std::ptrdiff_t>(passed - 1, 0, static_cast<std::ptrdiff_t>(times.size()) - 1);

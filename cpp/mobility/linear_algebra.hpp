@@ -10,7 +10,7 @@ using Matrix = Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// Return the min(m, n) singular values, largest first. The absolute error of each is that of rounding the largest one.
+/// Return the min(m, n) singular values, largest first. The absolute error of each is the rounding error of the largest one.
 Vector singular_values(Matrix A);
 /// Return the number of singular values above the tolerance.
 int rank(const Matrix& A, double tolerance);

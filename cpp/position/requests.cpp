@@ -82,7 +82,7 @@ RowMajor start_near(const PositionModel& model, const States& states, const std:
   const Mechanism& mechanism = model.mechanism;
   RowMajor start = repeated(q ? *q : row(model.home ? *model.home : model.neutral()), states.count);
   if (q) start = evaluate(mechanism, model.kernels, Operation::normalize, states, {&start}, mechanism.tree().nq);
-  // set prescribed coordinates to their values at this time, which may be far from those of the home
+  // set prescribed coordinates to their values at this time; these may differ much from the home configuration
   for (const ConstraintDescription& c : mechanism.description().constraints) {
     const Coupler* coupler = std::get_if<Coupler>(&c.kind);
     if (!coupler || !coupler->law || coupler->coefficients != std::vector<std::vector<double>>{{1.0}}) continue;
