@@ -220,8 +220,8 @@ FreeFloatingMotion FloatingBase::integrated(Vector q, const JointVelocity& veloc
           functions_.evaluate(Operation::configuration_by_mass, {q.data(), weight.data(), &end, values.data()}, closed.data());
       if (status != fine)
         throw NoAnswer("at " + rounded("%.4g", end) +
-                       " s the joints do not close the loops: the velocity must be consistent with "
-                       "them, or the step shorter");
+                       " s the loops are open: return velocities that satisfy the loops, or use a "
+                       "shorter step");
       q = closed;
     }
     run.q.row(k) = q.transpose(), run.v.row(k) = velocity(run.t(k), q).transpose();
@@ -319,7 +319,7 @@ FreeFloatingMotion FloatingBase::path(const Vector& q, const std::vector<WayPoin
     for (const Path& path : paths) {
       const Vector off = between(pose(end, path.frame), path.poses[k + 1]).tail(path.turns ? 6 : 3).cwiseAbs();
       if (!(off.maxCoeff() <= tolerance))
-        throw missed(times[k], "'" + path.name + "' misses it by " + rounded("%.2g", off.maxCoeff()) + " rad or m");
+        throw missed(times[k], "'" + path.name + "' is off by " + rounded("%.2g", off.maxCoeff()) + " rad or m");
     }
     const Vector turned = between(home, pose(end, body_));
     double moved = 0.0;
