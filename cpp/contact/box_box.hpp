@@ -142,7 +142,7 @@ template <class T> void box_box(const OrientedBox<T>& a, const OrientedBox<T>& b
       choose_four(cut.corner, height, cut.count, within, n, size, kept, count);
       for (int k = 0; k < count; ++k) {
         const Vec3<T>& p = cut.corner[kept[k]];
-        // the point on b; the point on a is at this distance along the normal
+        // point on b; the opposite point on a is at the distance height[kept[k]] along the normal
         const Vec3<T> on_b = side_on_b ? Vec3<T>(p - n * height[kept[k]]) : p;
         const int sides = ((chosen * 2 + (dot(n, Vec3<T>(face.X.R.col(normal_axis))) > T(0.0))) * 6 + 2 * side + upper) * 64;
         m.add(on_b, -normal, height[kept[k]], sides + cut.name(kept[k]));

@@ -49,7 +49,7 @@ namespace cones {
 constexpr double reached = 1e-10;
 }  // namespace cones
 
-/// Limit of the solver's work: it stops if the caller requests it, or if its cost is too high. All problems of a time step share one limit.
+/// Limit of the solver's work. The solver stops if its cost exceeds it, or if the caller requests this. All problems of a time step share one limit.
 struct SolverLimit {
   bool (*stops)(void* self) = nullptr;
   void* self = nullptr;

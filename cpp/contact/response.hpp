@@ -147,7 +147,7 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
                       take(most),
                       take(most),
                       arena.take<MomentFriction>(2 * most)};
-  double speed = tree.length, turning = 1.0;  // one length of the mechanism per second, and one radian per second
+  double speed = tree.length, turning = 1.0;  // units of velocity: one mechanism length per second, one radian per second
   for (int i = 1; i < tree.links; ++i) {
     speed = std::max(speed, std::sqrt(dot(k.link[i].V.linear, k.link[i].V.linear)));
     turning = std::max(turning, std::sqrt(dot(k.link[i].V.angular, k.link[i].V.angular)));

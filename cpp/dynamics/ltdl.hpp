@@ -72,7 +72,7 @@ template <class T> class RowSolver {
   /// Replace X (nv x count, row-major) by M^-1 X.
   template <class R> void solve(R* X, int count) const { in_tiles(X, count, false); }
 
-  /// Compute M^-1 (nv x nv). Only the entries on and above the diagonal are computed, because M^-1 is symmetric.
+  /// Compute M^-1 (nv x nv). Only the entries on and above the diagonal are computed; the others follow by symmetry.
   template <class R> void invert(Arena& arena, T* out) const {
     const Arena::Scope scope(arena);
     const int count = (n_ + columns<R> - 1) / columns<R>;

@@ -49,9 +49,9 @@ struct CompliantContact : ForceElement {
   }
 
  private:
-  /// Return the distance of a point, which is at the height `above` over the plane, from the ground z = h(s). n becomes the ground's normal. The
-  /// nearest point s of the ground satisfies (s - at) + (h - above) h' = 0, because the vector to it is normal to the slope. Newton's method starts
-  /// below the point.
+  /// Return the distance between the ground z = h(s) and a point at the height `above` over the plane. n is set to the ground's normal. The nearest
+  /// point s of the ground satisfies (s - at) + (h - above) h' = 0, because the vector to it is normal to the slope. Newton's method starts below the
+  /// point.
   template <class T> T above_ground(const T* parameter, const T& above, const Vec3<T>& center, Vec3<T>& n) const {
     const Vec3<T> forward = cast<T>(along.n);
     const T at = dot(forward, center);

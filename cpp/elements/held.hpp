@@ -14,7 +14,7 @@
 
 namespace sarrus {
 
-constexpr double never = 1e300;  // a finite number, because compiler options assume finite numbers
+constexpr double never = 1e300;  // finite, because the compiler options assume that all numbers are finite
 
 struct HeldElement : ForceElement {
   static constexpr bool holds = true, has_rates = false;

@@ -110,7 +110,7 @@ template <class T> SARRUS_NOINLINE void close_gimbal(const JointNumbers<T>& k, c
   for (int t = 0; t < 3; ++t) {
     if (k.free(3 + t)) continue;
     const Vec3<T> e = unit_motion<T>(t).angular;
-    out.row[row] = {cross(e, d), e};  // this row is a force through the centre of the rotations
+    out.row[row] = {cross(e, d), e};  // the constraint force of this row acts through the centre of the rotations
     out.residual[row++] = d(t) - fixed_displacement(k, t);
   }
   out.bias = {turning, cross(turning, d) + cross(w, d_dot)};
@@ -179,7 +179,7 @@ template <int N> struct Gimbal : JointDefaults, VectorCoordinates<N> {
     return S;
   }
   /// Rate of the subspace. In the successor's axes, an axis rotates opposite to the rotations that follow it (5.68-5.71, with a sign that the thesis
-  /// omits). The arm d of the rotations changes with the displacements.
+  /// omits). The lever arm d of the rotations changes with the displacements.
   template <class T> static Subspace<T, N> subspace_rate(const Coordinates<T>& c, const T* v) {
     const Stages<T> g = stages(c);
     T rate[6];

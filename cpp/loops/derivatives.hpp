@@ -354,8 +354,8 @@ template <class R> class ForwardSensitivity {
                       SARRUS_INLINED { side.add(tree_.nv + row, -entry.rate * R(in_.v[column])); });
   }
 
-  /// accelerate_along() for a single direction (q, v, tau: nv each). Returns the error of the state, or the relative residual if it is so large
-  /// that no derivative exists.
+  /// Add -D inverse dynamics, DJ^T lambda and D gamma - DJ a along these directions, computed by inverse dynamics and the constraint rows on dual
+  /// numbers.
   void add_rates(const Directions<R>& along, Sides<R>& side, const Kept& kept) const {
     Varied<R>* tau = arena_.take<Varied<R>>(tree_.nv);
     const auto motion =
@@ -657,8 +657,8 @@ inline double accelerate_along(const Tree& tree, Arena& arena, const ForwardSens
   return left;
 }
 
-/// accelerate_along() for a single direction (q, v, tau: nv each). Returns the error of the state, or the relative residual if it is so large
-/// that no derivative exists.
+/// Compute the rate (nv) of a along one direction of q, v and tau (nv each). Returns the error of the state, or the relative residual if it is so
+/// large that no derivative exists.
 inline double forward_dynamics_jvp(const Tree& tree, Arena& arena, const LoopInput<double>& in, const double* q, const double* v,
                                    const double* tau, bool tangent, double* rate) {
   const int n = tree.nv;

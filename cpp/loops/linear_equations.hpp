@@ -275,7 +275,7 @@ template <class R> class LinearEquations {
   double *G_ = nullptr, *V_ = nullptr, *W_ = nullptr;  // columns, each contiguous
 };
 
-/// `chooses`: choose the best-conditioned coordinates and ignore y.
+/// Linearise. If `chooses` is true, the best-conditioned coordinates are chosen and stored in y; otherwise those in y are used.
 template <class R>
 LinearErrors linear_equations(const Tree& tree, Arena& arena, const LoopInput<double>& in, LinearCoordinates& y, bool chooses,
                               const double* column, const double* row, double* numbers) {

@@ -31,7 +31,7 @@ RowMajor checked_coordinates(const JointDescription& joint, const std::vector<do
   const auto of = [&] { return std::string(quantity) + " of joint '" + joint.name + "'"; };
   const int given = static_cast<int>(numbers.size());
   if (given != size && given != size * count)
-    throw std::invalid_argument("joint '" + joint.name + "' takes " + std::to_string(size) + " " + quantity + "; got " +
+    throw std::invalid_argument("joint '" + joint.name + "' needs " + std::to_string(size) + " " + quantity + "; got " +
                                 std::to_string(given));
   RowMajor x = Eigen::Map<const RowMajor>(numbers.data(), given == size ? 1 : count, size);
   if (!x.allFinite()) throw NoAnswer(of() + " must be finite");
