@@ -149,7 +149,8 @@ void require_same_structure(const Description& a, const Description& b) {
   compare("constraint", a.constraints, b.constraints, alike);
   compare("spring", a.springs, b.springs,
           [](const auto& x, const auto& y) { return x.name == y.name && x.body[0] == y.body[0] && x.body[1] == y.body[1]; });
-  if (a.substructures != b.substructures) throw ModelError("a copy cannot change the argument substructures: build a new mechanism");
+  if (a.substructures != b.substructures)
+    throw ModelError("a copy cannot change the argument substructures: build a new mechanism");
 }
 
 /// Return true if kernels read all parameters of the mechanism from arrays. This is false if it contains time functions, couplers, or Pfaffian
