@@ -55,7 +55,7 @@ template <class F, class T> SARRUS_INLINE void solve_outward(const Tree& tree, c
 
 /// Applies M^-1 to many right-hand sides. For one state, packets R contain several right-hand sides; for packets of states, right-hand sides are
 /// processed one by one. A few right-hand sides remain in registers while a row is updated. The inward pass updates a row from the rows of its
-/// descendants, which are contiguous in outward order; the outward pass from those of its ancestors.
+/// descendants, which are contiguous in outward order; the outward pass updates it from the rows of its ancestors.
 template <class T> class RowSolver {
  public:
   template <class R> static constexpr int columns = width_of<R> / width_of<T>;

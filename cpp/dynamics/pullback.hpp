@@ -261,8 +261,8 @@ template <class T> class Pullback {
     for (int k = 0; k < 3; ++k) out[k] += sign * turn(k), out[3 + k] += sign * shift(k);
   }
 
-  /// Compute derivatives of x . inverse dynamics with respect to the parameters of forces along joints, and of springs. Such a derivative is the
-  /// power of the force for a unit of the parameter.
+  /// Compute derivatives of x . inverse dynamics with respect to the parameters of forces along joints, and of springs. The derivative is the power
+  /// of the force for a unit of the parameter.
   void by_forces(const T* q, const Dimensions<T>& by) const {
     const int n = tree_.nv;
     PassiveTerms* unit = arena_.take<PassiveTerms>(n);
@@ -481,7 +481,7 @@ template <class T> class Pullback {
     Motion<T> g, b, h, bias_by_v;
   };
 
-  /// Compute the changes of the joint's columns along its own displacements and changes of velocity, as many at once as there are lanes.
+  /// Compute the changes of the joint's columns along displacements and changes of velocity of the joint itself, one direction per lane.
   template <class R> void change_columns(int i, const T* q) {
     using Number = Varied<R, T>;
     const Arena::Scope scope(arena_);

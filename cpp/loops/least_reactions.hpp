@@ -432,7 +432,7 @@ template <class T> class Reactions {
     }
   }
 
-  /// Convert the efforts of each column to wrenches along the column's joint.
+  /// For each column of efforts, convert the efforts to wrenches along the joint to which the column belongs.
   void put_along_joints(const Constraint& c, const T* efforts, Effort<T>& e) {
     for (int begin = 0, end; begin < c.columns; begin = end) {
       const int link = tree_.column_link[c.column[begin]];

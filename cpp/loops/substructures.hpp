@@ -80,7 +80,7 @@ template <class T> class SubstructuredEquation {
   const Substructures& pieces;
   Saddle<T> matrix;
   T* scale;  // (rows) scale of each row
-  T* J;  // blocks of the constraint rows, then blocks of the free motions of the joints at cuts
+  T* J;  // entries of J: blocks of the constraint rows, then blocks of the free motions of the joints at cuts
   T* compliance;  // S
   T* row_weight;
   T* epsilon = nullptr;  // (nv) regularisation of velocities with zero metric

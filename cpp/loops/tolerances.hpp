@@ -87,7 +87,7 @@ constexpr double least_square = 1e-13;
 
 /// Singular values below this limit are zero, if the loops are closed to rounding. It is far above eps times the condition number of the rows.
 constexpr double negligible = 1e-9;
-/// Components of a unit vector of a null space above this limit are nonzero. The error of such a vector is tolerances::negligible / (the next
+/// A component of a unit vector of a null space is nonzero if it exceeds this limit. The error of the vector is tolerances::negligible / (next
 /// singular value).
 constexpr double present = 1e-6;
 /// Singular values below this limit cause a warning, because forces and velocities are then a thousand times as large as in a regular position.

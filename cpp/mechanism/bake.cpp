@@ -70,7 +70,7 @@ bool turns(const JointDescription& j, int k) {
   });
 }
 
-/// Compute the units of a joint's coordinates: `length` for displacements, 1 for the others.
+/// Compute the units of a joint's coordinates: `length` for displacements, 1 for angles and quaternions.
 void units_of_coordinates(const JointDescription& j, double length, double* unit) {
   visit_every(j.kind, j.nv, [&](auto joint) {
     int listed = 0;
@@ -421,9 +421,9 @@ double Mechanism::characteristic_length() const {
   return 0.0 < length && std::isfinite(length) ? length : 1.0;
 }
 
-// Find joints along which no mass moves: the subtree of such a joint, as one rigid body, has no inertia along the joint in a few random
-// configurations, and therefore in none. Also find joints whose own body has little or no inertia along the joint. Their subtree may have no inertia
-// in some configurations, because the joints beyond the body are free to move.
+// Find joints along which no mass moves. If the subtree of a joint, as one rigid body, has zero inertia along the joint in a few random
+// configurations, the inertia is zero in every configuration. Also find joints whose own body has little or no inertia along the joint. Their subtree
+// may have no inertia in some configurations, because the joints beyond the body are free to move.
 void Mechanism::weigh() {
   mass_ = 0.0;
   double heaviest = 0.0;

@@ -47,7 +47,7 @@ FrontalPlan::FrontalPlan(const Tree& tree, const Constraint* constraint, int con
   locate_entries(tree, constraint, constraints, check_interrupt);
 }
 
-/// Return the blocks in their order, each with its later neighbours before fill-in.
+/// Return the blocks in the order of elimination, each with its later neighbours. Neighbours that result from fill-in are not included yet.
 std::vector<FrontalPlan::Block> FrontalPlan::blocks(const Tree& tree, const Constraint* constraint, int constraints) const {
   std::vector<std::vector<int>> velocities(tree.links), touching(tree.links), touched(constraints);
   for (int k = tree.nv - 1; k >= 0; --k) velocities[tree.link[tree.column_link[k]].root].push_back(k);

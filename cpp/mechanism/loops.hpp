@@ -101,8 +101,8 @@ struct Loops {
   int actuators;
   const int* actuator;  // unknown of each effort: velocity k < nv, or nv + a row index
   const int* mass_first;  // (nv + 1) index at which the entries of row i of M begin
-  Elimination dynamics;  // elimination for equations with the mass matrix and the armature of loop joints
-  Elimination statics;  // elimination for equations with a diagonal matrix instead of the mass matrix
+  Elimination dynamics;  // for equations with the mass matrix and the armature of loop joints
+  Elimination statics;  // for equations with a diagonal matrix instead of the mass matrix
   const Substructures* substructures = nullptr;  // if not null, the substructures replace both eliminations
 };
 

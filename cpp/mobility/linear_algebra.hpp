@@ -19,8 +19,8 @@ int count_above(const Vector& singular_values, double tolerance);
 /// Return an orthonormal basis (n, n - rank) of the null space of A (m, n), whose rank the caller supplies.
 Matrix null_space(const Matrix& A, int rank);
 Matrix null_space(const Matrix& A, double tolerance);
-/// Return such a basis by elimination of rows, largest first. A row is treated as dependent if its component orthogonal to the preceding rows is
-/// below `negligible` times the largest row.
+/// Return an orthonormal basis (n, n - rank) of the null space of A by elimination of rows, largest first. A row is treated as dependent if its
+/// component orthogonal to the preceding rows is below `negligible` times the largest row.
 Matrix null_space_by_pivots(const Matrix& A, double negligible, double largest = 0.0);
 
 /// Return A^+ of a matrix with independent columns.

@@ -188,7 +188,7 @@ Closure::Closure(const PositionModel& m, std::vector<FrameKey> prescribed, std::
         std::copy_n(all.data(), all.size(), out);
       });
 
-  std::set<std::string> related;  // joints of couplers: a whole turn of such a joint changes the residual of the coupler
+  std::set<std::string> related;  // joints of couplers: a whole turn of one of them changes the residual of the coupler
   for (const ConstraintDescription& c : base.description().constraints)
     if (std::holds_alternative<Coupler>(c.kind))
       for (const auto& coordinate : c.coordinates) related.insert(coordinate.joint);

@@ -136,8 +136,8 @@ class Positions {
                            const std::optional<double>& time = {}) const {
     return completed(q, nullptr, joints, frames, time);
   }
-  /// Compute the constraint-consistent acceleration at a velocity v in the same way. Accelerations of frames are the rates of the components of their
-  /// velocities.
+  /// Compute the constraint-consistent acceleration (nv) at a velocity v, for given accelerations of joints and frames. The acceleration of a frame
+  /// is the rate of the components of its velocity.
   Vector complete_acceleration(const Vector& q, const Vector& v, const JointNumbersByName& joints,
                                const FrameNumbersByName& frames = {}, const std::optional<double>& time = {}) const {
     return completed(q, &v, joints, frames, time);
