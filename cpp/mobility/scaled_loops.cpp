@@ -79,7 +79,7 @@ ScaledLoops::ScaledLoops(const StateFunctions& f, const double* q, const std::op
   row_scale = Vector::Ones(loops.rows), holonomic.resize(loops.rows);
   moments_ = forces_ = Vector::Zero(loops.rows);
   const Matrix J = jacobian(q);
-  // one call evaluates row r of every constraint, because wrenches of different constraints do not affect one another
+  // one call evaluates row r of all constraints: the wrench of a constraint does not depend on the multipliers of others
   std::vector<double> multipliers(loops.rows), wrenches(6 * loops.constraints);
   for (int r = 0; r < 6; ++r) {
     std::fill(multipliers.begin(), multipliers.end(), 0.0);
@@ -103,9 +103,9 @@ ScaledLoops::ScaledLoops(const StateFunctions& f, const double* q, const std::op
     });
     for (int r = 0; c.child < 0 && r < c.rows; ++r) row_scale(c.row + r) = row_size(c, column_scale, J.row(c.row + r));
   }
-  // rows of a fixed loop joint's coordinates get a smaller weight. The reason: these coordinates are computed from a pose that violates the joint's
-  // own rows by the square of a step; the next step corrects the pose and thereby changes the coordinates by the same amount, which would increase
-  // the residual
+  // rows of a fixed loop joint's coordinates get a smaller weight. Reason: the coordinates are computed from a pose that violates the joint's own
+  // rows by the square of a step. The next step corrects the pose, and thereby changes the coordinates by this amount; with full weight, the residual
+  // would increase
   constexpr double shifted = 64.0;
   for (int i = 0; i < loops.constraints; ++i)
     if (const Constraint& c = loops.constraint[i]; c.target == Target::coordinates) row_scale.segment(c.row, c.rows) *= shifted;

@@ -66,7 +66,7 @@ std::vector<int> closing_among(const Mechanism& mechanism, const std::vector<int
   return closing;
 }
 
-/// Return the middle of the range of one turn in which an angle is given: the middle of its two limits, or a quarter turn inside a single limit.
+/// Return the reference value to which an angle is moved by whole turns: the middle of its two limits, or a quarter turn inside a single limit.
 double middle(double low, double high) {
   if (std::isfinite(low) && std::isfinite(high)) return 0.5 * (low + high);
   return std::isfinite(low) ? low + 0.5 * M_PI : std::isfinite(high) ? high - 0.5 * M_PI : 0.0;
@@ -301,7 +301,7 @@ Flags Closure::within(const States& states, const RowMajor& q, double margin, co
   const Eigen::RowVectorXd allowance = margin * limit_margin * coordinate_scale;
   const Eigen::RowVectorXd low = low_.transpose() - allowance, high = high_.transpose() + allowance;
   Flags flags(states.count);
-  for (int i = 0; i < states.count; ++i)  // the comparisons are written such that NaN counts as within the limits
+  for (int i = 0; i < states.count; ++i)  // the comparisons are written such that NaN is treated as within the limits
     flags(i) = !(q.row(i).array() < low.array()).any() && !(q.row(i).array() > high.array()).any();
   if (loop_low_.size() == 0) return flags;
   const RowMajor near = loop_near_.transpose();

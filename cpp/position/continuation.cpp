@@ -21,7 +21,7 @@ constexpr double small = 1e-6;  // singular values below this fraction of the la
 
 struct Positions::Continuation {
   std::shared_ptr<const Closure> closing;
-  RowMajor q, inputs;  // configurations; inputs at the start and at the goal, both in one row for each state
+  RowMajor q, inputs;  // configurations; inputs: one row for each state, with the inputs at the start, then at the goal
   Flags on_branch, free, passed, crossed;
 
   /// Return the reason why the branch of a state does not yield the solution; empty if the branch ends before the goal.
@@ -276,7 +276,7 @@ Positions::OnBranch Positions::on_branch(const Request& request, const std::vect
   const Flags within = is_within(rest, solution.q);
   for (int k = 0; k < count; ++k) {
     const int i = rows[k];
-    // keep the solution outside the limits: no other one is within
+    // no solution is within the limits: keep this one
     if (outside(i) && !(solution.closed(k) && within(k))) continue;
     result.q.row(i) = solution.q.row(k);
     result.status[i] = solution.closed(k) ? other_branch : no_answer;
