@@ -18,6 +18,7 @@ import numpy as np
 from .._arrays import Array
 from ..description.joints import axis_frame
 from ..description.specs import VisualSpec
+from ..figures.canvas import round_length
 from ..figures.skeleton import Skeleton
 from ..mechanism import Mechanism
 from ..shapes import Mesh
@@ -304,17 +305,6 @@ def _up(mechanism: Mechanism) -> Array:
     """Return the upward direction (3,), opposite to gravity; z if there is no gravity."""
     strength = float(np.linalg.norm(mechanism.gravity))
     return -mechanism.gravity / strength + 0.0 if strength > 0 else np.array([0.0, 0.0, 1.0])
-
-
-def round_length(x: float) -> float:
-    """Return the largest number of the form 1, 2 or 5 times a power of ten that is at most x.
-
-    >>> from sarrus.viewer.scene import round_length
-    >>> round_length(0.7)
-    0.5
-    """
-    power = 10.0 ** math.floor(math.log10(x))
-    return max(k for k in (1.0, 2.0, 5.0) if k * power <= x * (1 + 1e-9)) * power
 
 
 # ---- cameras ---------------------------------------------------------------------------------------------------------

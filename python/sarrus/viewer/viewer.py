@@ -29,14 +29,16 @@ from .._arrays import Array, ArrayLike, check_mapping, checked_count, checked_nu
 from .._core import branch_outcome
 from .._files import needed
 from ..analysis.closing import closing
+from ..analysis.independent_coordinates import showing
 from ..analysis.linear_algebra import ScaledLoops
 from ..control.path import Chart
 from ..errors import AssemblyError, ModelError, ShapeError, StateError, printable, raise_no_such_name
+from ..figures.canvas import round_length
 from ..figures.skeleton import Skeleton
 from ..mechanism import Mechanism, checked_mechanism
 from ..simulation.sweep import Sweep
 from ..simulation.trajectory import Trajectory
-from .scene import PRESETS, Scene, round_length
+from .scene import PRESETS, Scene
 from .shapes import picked
 
 if TYPE_CHECKING:
@@ -553,24 +555,12 @@ class Inputs:
         rank = int((sizes > 1e-7 * max(1.0, sizes.max(initial=0.0))).sum())
         scale = self.loops.column_scale
         shown = (self._chart.rates(q, np.eye(self.mechanism.nv)).T * scale / scale[:, None]) @ directions[rank:].T
-        chosen: list[int] = []
-
-        def take(k: int) -> None:
-            nonlocal shown
-            chosen.append(k)
-            along = shown[k] / np.linalg.norm(shown[k])
-            shown = shown - np.outer(shown @ along, along)
-
+        projector = shown @ shown.T
         motors = [k for k, name in enumerate(self.joints) if name in self.mechanism.actuated]
-        for candidates in (motors, range(self.mechanism.nv)):
-            while len(chosen) < self.mechanism.nv - rank:
-                # choose the candidate of largest norm, and the first of those with equal norm; norms are rounded so that rounding errors do not
-                # affect the choice
-                best = max(candidates, key=lambda k: (float(np.linalg.norm(shown[k]).round(6)), -k), default=-1)
-                if best < 0 or np.linalg.norm(shown[best]) < 1e-3:
-                    break
-                take(best)
-        chosen.sort()
+        of_motors = projector[np.ix_(motors, motors)]
+        driven = min(int(np.linalg.matrix_rank(of_motors, tol=1e-6, hermitian=True)), len(projector) - rank)
+        first = [motors[k] for k in showing(of_motors, driven)]
+        chosen = sorted(showing(projector, len(projector) - rank, first))
         return [k for k in chosen if k in motors] + [k for k in chosen if k not in motors]
 
 
