@@ -31,7 +31,7 @@ from .. import _core
 from .._arrays import Array, ArrayLike, NDArray, real_array
 from ..analysis.linear_algebra import CLOSED, PRESENT, ScaledLoops, applied, null_space
 from ..errors import ModelError, ShapeError, StateError
-from ..laws import Law, spline
+from ..laws import Law, quintic_pieces, spline
 from ..mechanism import Mechanism, checked_mechanism
 from ..spatial import left_jacobian_inverse
 
@@ -259,14 +259,7 @@ class Path:
 
 def _quintics(t: Array, values: Array) -> Law:
     """Return the time function with these values, rates and accelerations (n, 3) at times t (n,); it is linear before and after."""
-    h = np.diff(t)
-    (x0, r0, b0), (x1, r1, b1) = values[:-1].T, values[1:].T
-    # value, rate and acceleration at the end of each piece, minus those of the quadratic polynomial that continues from its beginning
-    x = x1 - x0 - h * (r0 + h * b0 / 2.0)
-    r, b = (r1 - r0 - h * b0) * h, (b1 - b0) * h**2
-    third, fourth, fifth = 10 * x - 4 * r + b / 2, -15 * x + 7 * r - b, 6 * x - 3 * r + b / 2
-    inner = np.stack([x0, r0, b0 / 2.0, third / h**3, fourth / h**4, fifth / h**5], axis=-1)
-    rows = np.array([[*values[0, :2], 0, 0, 0, 0], *inner, [*values[-1, :2], 0, 0, 0, 0]])
+    rows = np.array([[*values[0, :2], 0, 0, 0, 0], *quintic_pieces(t, values), [*values[-1, :2], 0, 0, 0, 0]])
     return Law((t[0], *t.tolist()), tuple(map(tuple, rows.tolist())))
 
 
