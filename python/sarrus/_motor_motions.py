@@ -155,6 +155,12 @@ class MotorChanges:
         self.q, self.columns, self.scale = of.configurations(q), of.columns, of.scale
         self.robot = Dimensions(of.robot, leading, names).changed(moves.x)
         dimensions = Dimensions(of.twin, leading, names)
+        if moves.together.any():
+            name = moves.of.names[int(np.argmax(moves.together))]
+            raise ModelError(
+                f"efforts have no derivatives with respect to '{name}', because its members alone would open the loops: pass an objective that has "
+                "rows() only, so that differences are used"
+            )
         self.twin = dimensions.changed(moves.x)
         D = derivatives.assembled_positions(self.twin, self.q, leading)
         twin_moves = Moves(dimensions, D, moves.x)

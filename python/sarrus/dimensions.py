@@ -14,7 +14,7 @@ wrench that a unit multiplier of row r exerts on the joint.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -323,6 +323,7 @@ class Moves:
     joints : joint with one coordinate to (n, p), the derivative of the coordinate, or of the encoder's reading if the joint has an offset; as an argument,
         the joints' names
     closes : (p,) True if the loops can be closed after a change of this dimension, in all determined configurations
+    together : (p,) True for ties of which a member alone would open the loops; their derivatives are of positions only
     determined : (n,) True if the driven joints determine the position. In other configurations, such as singular positions, derivatives are NaN
     of : the dimensions
     x : (p,) their current changes [rad, m]
@@ -342,7 +343,7 @@ class Moves:
         self.determined = determined = np.isfinite(D.leading).all(axis=(1, 2))
         if not determined.any():
             raise StateError(f"{', '.join(of.leading)} do not determine the position: name more or other input joints")
-        self._members_close = closes = np.ones(len(of._places), bool)
+        closes = np.ones(len(of._places), bool)  # of the members, each alone
         for i, (kind, name, k) in enumerate(of._places):
             if kind == "frame" and (place := self._place(name)) is not None:
                 closes[i] = D.closes[determined, place[0], place[1], k].all()
@@ -350,7 +351,13 @@ class Moves:
                 closes[i] = np.isfinite(D.lengths[determined][:, :, D.rods.index(name)]).all()
         self.closes = ~(of._by_tie[~closes] != 0.0).any(axis=0)
         self._turned = of._turned(self.x)
-        self.frames = {frame: self._columns(D.frame(frame), frame) for frame in frames}
+        self._dq = self._columns([D.leading, D.placements, D.lengths], None)
+        self.together = np.zeros(len(of), bool)
+        if not self.closes[[len(tie.coefficients) > 1 for tie in of._ties]].all():
+            self._close_together(np.flatnonzero(~self.closes))
+        still = [np.zeros_like(part) for part in (D.leading, D.placements, D.lengths)]
+        self._at_rest = replace(D, leading=still[0], placements=still[1], lengths=still[2])
+        self.frames = {frame: self._of_frame(frame) for frame in frames}
         self.joints = {}
         for joint in joints:
             j = robot.joint(joint)
@@ -362,14 +369,42 @@ class Moves:
             if j.closes_loop:
                 self.joints[joint] = self._closing(joint, D)
             else:
-                parts = [part[:, j.v_slice] for part in (D.leading, D.placements, D.lengths)]
-                self.joints[joint] = self._columns(parts, None)[:, 0]
+                self.joints[joint] = self._dq[:, j.v_slice.start].copy()
             if joint not in of.leading and f"{joint}.offset" in of._members:
                 self.joints[joint] -= of._by_tie[of._members.index(f"{joint}.offset")]
 
     def coordinates(self) -> Array:
         """Return the derivatives (n, nv, p) of q, as displacements."""
-        return self._columns([self._D.leading, self._D.placements, self._D.lengths], None)
+        return self._dq.copy()
+
+    def _close_together(self, ties: Array) -> None:
+        """Compute the motions of ties whose members close the loops together, but not alone, as in overconstrained mechanisms."""
+        robot, q, at_time = self._D._at
+        displacements, joints = _Moves(robot, q, self.of.leading, at_time), self._D.joints
+        eye = np.eye(displacements.robot.nc)
+        placements, lengths = np.zeros((len(ties), len(joints), 2, 6)), np.zeros((len(ties), len(eye)))
+        for i, (kind, name, k) in enumerate(self.of._places):
+            by = self.of._by_tie[i, ties]
+            if kind == "length":
+                lengths += by[:, None] * eye[displacements.robot.constraint(name).rows.start]
+            elif kind == "frame" and (place := self._place(name)) is not None:
+                placements[:, place[0], place[1]] += by[:, None] * self._turned[name][:, k]
+        opening = _power(robot, q, displacements.loads(eye))  # (n, nc, parameters)
+        rows = lengths - placements.reshape(len(ties), -1) @ np.swapaxes(opening, -1, -2)
+        dq, status = displacements.closing(rows)
+        good = (status[self.determined] == 0).all(axis=0)
+        ties = ties[good]
+        self.closes[ties] = self.together[ties] = True
+        offsets = self._columns([self._D.leading, *map(np.zeros_like, (self._D.placements, self._D.lengths))], None)
+        self._dq[..., ties] = (dq[..., good] + offsets[..., ties]) * np.where(self.determined, 1.0, np.nan)[
+            :, None, None
+        ]
+
+    def _of_frame(self, frame: str) -> Array:
+        """Return the derivatives (n, 6, p) of a frame's displacement: with the moving coordinates, and of the frame on its body."""
+        robot, q = self._D._at[:2]
+        J = robot.jacobian(q, frame, return_status=True)[0]
+        return np.asarray(J @ self._dq + self._columns(self._at_rest.frame(frame), frame))
 
     def numbers(self, places: Mapping[str, slice]) -> Array:
         """Return the derivatives (numbers, p) of the parameters in :func:`sarrus.derivatives.dimensions`.
@@ -381,7 +416,7 @@ class Moves:
         by = np.zeros((max((place.stop for place in places.values()), default=0), len(self.of._places)))
         for i, (kind, name, k) in enumerate(self.of._places):
             place = places.get(f"{name}.length" if kind == "length" else name)
-            if self._members_close[i] and place is not None and kind != "offset":
+            if place is not None and kind != "offset":
                 by[place, i] = 1.0 if kind == "length" else self._turned[name][:, k]
         return np.asarray(by @ np.where(self.closes, self.of._by_tie, 0.0))
 
@@ -396,12 +431,10 @@ class Moves:
         for joint in self.of.leading:
             first[joint] = sum(int(self.of.robot.joint(name).type.nv) for name in first)
         for i, (kind, name, k) in enumerate(self.of._places):
-            if not self._members_close[i]:
-                continue
             if kind == "offset" and name in first:
                 columns[..., i] = by_leading[..., first[name] + k]
             elif kind == "length":
-                columns[..., i] = by_lengths[..., self._D.rods.index(name)]
+                columns[..., i] = np.nan_to_num(by_lengths[..., self._D.rods.index(name)])
             elif (place := self._place(name)) is not None:
                 columns[..., i] = np.nan_to_num(by_placements[..., place[0], place[1], :]) @ self._turned[name][:, k]
             elif name == frame:
@@ -419,7 +452,7 @@ class Moves:
             raise ModelError(
                 f"joint '{joint}' is a loop joint of type {j.kind}: only readings of Revolute and Prismatic loop joints have derivatives"
             )
-        parent, child = (self._columns(D.frame(f"{joint}.{side}"), f"{joint}.{side}") for side in SIDES)
+        parent, child = (self._of_frame(f"{joint}.{side}") for side in SIDES)
         R = np.swapaxes(robot.pose(q, f"{joint}.parent")[:, :3, :3], 1, 2) @ robot.pose(q, f"{joint}.child")[:, :3, :3]
         # for a prismatic joint, rotations of the parent's frame are omitted: they move the child's origin, which is on the axis, only perpendicular
         # to the axis

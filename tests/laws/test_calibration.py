@@ -451,3 +451,41 @@ def test_readings_may_have_one_axis():
     assert_allclose(of.driven({"motor": [0.0, 1.0]}, [0.1])["motor"], [[0.1], [1.1]])
     with pytest.raises(sarrus.ShapeError, match=r"inputs of 'motor' must be \(n,\)"):
         of.driven({"motor": np.zeros((4, 2))}, [0.1])
+
+
+def scale(robot):
+    """Return the tie of all placements of joints that scales the whole mechanism: members alone open its loops."""
+    of = Dimensions(robot, [])
+    lengths = {n: x for n, x in zip(of.names, of.values()) if x and n.endswith((".x", ".y", ".z"))}
+    return Tied("scale", lengths)
+
+
+@pytest.mark.parametrize("name", ["bennett", "goldberg_5r", "sarrus_linkage", "four_bar"])
+def test_members_that_close_the_loops_only_together(name):
+    """An overconstrained linkage that is scaled: its frames move in proportion to their positions, and its angles stay."""
+    robot = getattr(sarrus.mechanisms, name)()
+    lead = [robot.joints[0]]
+    q = robot.assemble()[None]
+    frame, tie = robot.bodies[-1], scale(robot)
+    assert len(tie.coefficients) > 1
+    every = Dimensions(robot, lead, list(tie.coefficients)).moves(robot, q, np.zeros(len(tie.coefficients)), [frame])
+    moves = Dimensions(robot, lead, [tie]).moves(robot, q, np.zeros(1), [frame], lead)
+    assert moves.closes.all() and moves.together[0] == (not every.closes.all()) == (name in ("bennett", "goldberg_5r"))
+    X = robot.pose(q, frame)[0]
+    expected = np.concatenate([np.zeros(3), X[:3, :3].T @ X[:3, 3]])
+    assert_allclose(moves.frames[frame][0, :, 0], expected, atol=1e-9)
+    assert_allclose(moves.joints[lead[0]], 0.0, atol=1e-12)
+    slides = [j.v_slice.start for j in map(robot.joint, robot.joints) if j.kind == "Prismatic"]
+    assert_allclose(np.delete(moves.coordinates()[0, :, 0], slides), 0.0, atol=1e-9)
+
+
+def test_an_overconstrained_linkage_is_calibrated_by_a_tie():
+    robot = sarrus.mechanisms.bennett()
+    tie, inputs = scale(robot), {robot.joints[0]: np.linspace(0.5, 1.5, 6)}
+    real = Dimensions(robot, list(inputs), [tie]).changed([0.01])
+    frame = robot.bodies[-1]
+    seen = real.pose(real.follow(inputs, robot.assemble()), frame)[:, :3, 3]
+    near = robot.follow(inputs, robot.assemble())
+    found = calibrate(robot, Measurements(inputs, {frame: seen}), dimensions=[tie], near=near)
+    assert_allclose(found.changes["scale"], 0.01, atol=EXACT)
+    assert found.binding == ()
