@@ -251,8 +251,8 @@ def delta_printer(
     >>> import sarrus
     >>> printer = sarrus.mechanisms.delta_printer()
     >>> q = printer.inverse_kinematics({"nozzle": (0.05, 0.02, 0.01)}, near=printer.assemble())
-    >>> [round(1e3 * float(printer.joint_states(q).q[name][0]), 3) for name in printer.actuated]
-    [248.888, 307.06, 298.887]
+    >>> [round(1e3 * float(printer.joint_states(q).q[name][0]), 2) for name in printer.actuated]
+    [248.89, 307.06, 298.89]
     """
     positive(arm=arm, delta_radius=delta_radius, effector_radius=effector_radius, spacing=spacing, mass=mass)
     if not delta_radius < arm:
