@@ -59,7 +59,7 @@ class Interval {
     return {low, high, low_row, high_row};
   }
 
-  /// Compute the interval of x for which some u exists. The width high - low of the bounds of u is concave and piecewise linear in x, so that Newton's
+  /// Compute the interval of x for which some u exists. The width high - low of the bounds of u is concave and piecewise linear in x. Therefore Newton's
   /// method from outside reaches its zeros monotonically, in a finite number of steps. Returns false if there is no x, or if x is unbounded; `answer` then
   /// names the rows.
   bool feasible(double& lowest, double& highest, PathTiming& answer) const {
@@ -174,8 +174,8 @@ int active_limit(const PathLimits& path, const std::vector<double>& x, int i) {
   int limit = -1;
   for (int j = 0; j < 3; ++j) {
     const int at = (2 * i + j) * m;
-    const double here = x[i] + 0.5 * j * (x[i + 1] - x[i]);
-    const auto f = [&](int k) { return path.a[at + k] * u + path.b[at + k] * here + path.c[at + k]; };
+    const double squared = x[i] + 0.5 * j * (x[i + 1] - x[i]);
+    const auto f = [&](int k) { return path.a[at + k] * u + path.b[at + k] * squared + path.c[at + k]; };
     for (int k = 0; k < path.scalars + path.vectors; ++k) {
       const int first = path.scalars + 3 * (k - path.scalars);
       const double use = k < path.scalars ? std::abs(f(k)) : std::hypot(f(first), f(first + 1), f(first + 2));

@@ -1,7 +1,7 @@
 """Fastest timing of a path within limits of motors and tools, by reachability analysis.
 
-The path q(s) has the timing s(t). With x = s'², u = s'' and the derivatives v, a of q with respect to s, velocities are v sqrt(x), accelerations
-a x + v u, and efforts A u + B x + C. Therefore limits are linear in u and x at each s. The core computes the timing (``cpp/control/path_timing.hpp``).
+The path q(s) has the timing s(t), with x = s'² and u = s''. The derivatives of q with respect to s are v and a. Then the velocity is v sqrt(x), the
+acceleration a x + v u, and the efforts are A u + B x + C. Therefore limits are linear in u and x at each s. The core computes the timing (``cpp/control/path_timing.hpp``).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class TimedPath(Path):
         moving, step = (times >= 0.0) & (times <= self.t[-1]), np.diff(self.t)
         dt, u = np.clip(times - self.t[k], 0.0, step[k]), (np.diff(self.rates) / step)[k]
         s = np.clip(self.s[k] + dt * (self.rates[k] + 0.5 * u * dt), self.s[k], self.s[k + 1])
-        return _at_rates(self.path.at(s), moving * (self.rates[k] + u * dt), moving * u)
+        return _at_rates(self.path.at(s if s.ndim else float(s)), moving * (self.rates[k] + u * dt), moving * u)
 
     def timed(self, **limits: Any) -> TimedPath:
         """Return another timing of the original path.
@@ -114,21 +114,21 @@ def timed(path: Path, velocity: Any, acceleration: Any, effort: Any, feed: Any, 
     limits.add_efforts(effort)
     limits.add_feed(feed)
     steps, columns = np.diff(s), [np.concatenate(x, axis=1) for x in zip(*limits.columns, strict=True)]
-    found = _core.fastest_timing(
+    timing = _core.fastest_timing(
         steps, *columns[:3], columns[3] if columns[3].any() else None,
         vectors=limits.vectors, free_start=resting[0], free_end=resting[1],
     )  # fmt: skip
-    if (k := found["interval"]) >= 0:
+    if (k := timing["interval"]) >= 0:
         after = min(int(np.searchsorted(path.t, s[k], side="right")), len(path.t) - 1)
         place = f"at s = {s[k]:.6g}, between waypoints {after - 1} and {after}"
-        if found["unbounded"]:
+        if timing["unbounded"]:
             raise ModelError(f"no limit bounds the motion {place}: pass limits of joints or frames that move there")
-        needs = {j: np.abs(columns[2][2 * k : 2 * k + 3, j]).max() for j in {found["first"], found["second"]} - {-1}}
+        needs = {j: np.abs(columns[2][2 * k : 2 * k + 3, j]).max() for j in {timing["first"], timing["second"]} - {-1}}
         names = [limits.names[j] + f" (at rest: {need:.3g} times this)" * bool(need > 1.0) for j, need in needs.items()]
         raise StateError(f"the path cannot be traversed {place} within {' and '.join(names) or 'the limits after it'}")
-    rates = np.sqrt(found["x"])
+    rates = np.sqrt(timing["x"])
     t = np.append(0.0, np.cumsum(2.0 * steps / (rates[1:] + rates[:-1])))
-    active = tuple((*limits.names, "")[k] for k in found["active"])
+    active = tuple((*limits.names, "")[k] for k in timing["active"])
     return TimedPath(robot, t, q[::2], v[::2] * rates[:, None], path=path, s=s, rates=rates, active=active)
 
 
@@ -151,7 +151,7 @@ class _Limits:
     def _add(self, names: list[str], bound: Array, *columns: Any) -> None:
         """Add limits; those with infinite bounds are omitted."""
         finite = np.isfinite(bound)
-        self.names += [name for name, there in zip(names, finite, strict=True) if there]
+        self.names += [name for name, is_finite in zip(names, finite, strict=True) if is_finite]
         shape = (len(self.motion[0]), len(bound))
         self.columns.append(tuple((np.broadcast_to(x, shape) / bound)[:, finite] for x in (*columns, 0.0, 0.0)[:4]))
 
@@ -162,13 +162,13 @@ class _Limits:
         if value is None or isinstance(value, Mapping):
             defaults = {name: getattr(robot.joint(name).type, f"{quantity}_limit", None) for name in joints}
             joints = defaults | dict(value or {})
-        for name, given in joints.items():
+        for name, limit in joints.items():
             size = robot.joint(name).type.nv
-            bound = real_array(f"{quantity} of '{name}'", np.inf if given is None else given)
+            bound = real_array(f"{quantity} of '{name}'", np.inf if limit is None else limit)
             if bound.shape not in ((), (size,)):
                 raise ShapeError(f"{quantity} of '{name}' must be a number or ({size},); got shape {bound.shape}")
             if not (bound > 0.0).all():
-                raise ModelError(f"{quantity} of '{name}' must be positive; got {given!r}")
+                raise ModelError(f"{quantity} of '{name}' must be positive; got {limit!r}")
             bounds += np.broadcast_to(bound, size).tolist()
             names += [f"the {quantity} {x:.6g} of '{name}'" for x in bounds[-size:]]
         return names, joints, np.array(bounds)
@@ -211,10 +211,10 @@ class _Limits:
         """Add limits of the speed of frames, and then of their acceleration."""
         check_mapping("feed", value, "frames to speeds, or to (speed, acceleration)", least=0, optional=True)
         vectors = []
-        for frame, given in (value or {}).items():
-            bound = real_array(f"feed of '{frame}'", given)
+        for frame, limit in (value or {}).items():
+            bound = real_array(f"feed of '{frame}'", limit)
             if bound.shape not in ((), (2,)) or not (bound > 0.0).all():
-                raise ModelError(f"feed of '{frame}' must be a positive speed, or (speed, acceleration); got {given!r}")
+                raise ModelError(f"feed of '{frame}' must be a positive speed, or (speed, acceleration); got {limit!r}")
             speed, acceleration = np.append(bound, np.inf)[:2]
             a = self.robot.acceleration(*self.motion, frame, expressed_in="world_aligned")[:, 3:]
             v = self.robot.velocity(*self.motion[:2], frame, expressed_in="world_aligned")[:, 3:]
