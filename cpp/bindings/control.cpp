@@ -139,7 +139,7 @@ struct ControllerWriter {
   }
   static py::object of(const Mat3<double>& R) { return of(Transform<double>{R, zero3<double>()}); }
   static py::object of(const Law& law) {
-    if (law.each.empty()) return py::make_tuple(of(law.start), of(law.coefficient), of(law.harmonic));
+    if (law.each.empty()) return py::make_tuple(of(law.start), of(law.coefficient), of(law.harmonic), law.period);
     return py::make_tuple(of(law.each), law.parameter_index);
   }
   static py::object of(const Components& x) { return of(x.row); }

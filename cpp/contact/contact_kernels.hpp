@@ -1,4 +1,4 @@
-// Problems of rigid contact, and the kernels of one instruction set level as plain functions, so that callers need not include the algorithms.
+// Inputs and results of rigid contact problems; the kernels of one instruction set level are plain functions, without the algorithms.
 #pragma once
 
 #include "point.hpp"

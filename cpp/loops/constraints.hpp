@@ -200,8 +200,8 @@ SARRUS_INLINE void constraint_rows(const Tree& tree, Arena& arena, const LoopSta
   }
 }
 
-/// Scale of each row (rows), to which residuals are relative: the largest change of the row over all of its velocities, if each moves alone by 1 rad,
-/// or by the mechanism's length for a slide.
+/// Compute the scale of each row (rows), to which residuals are relative. Each velocity alone moves by 1 rad, or by the mechanism's length for a
+/// slide; the largest change of the row is its scale.
 template <class T>
 T* row_sizes(const Tree& tree, Arena& arena, const T* q, const T* time, const T* pfaffian_values) {
   T *size = arena.take<T>(tree.loops.rows), *mobility = arena.take<T>(tree.nv);

@@ -144,7 +144,7 @@ void Mechanism::span(const Description& d) {
                        "' cannot be in the tree: other joints that must be in the tree already close the loop");
   }
   SpanningTree best = grow(d, graph, kept, tied);
-  // also grow a tree that must contain all actuated joints that form no loop among themselves, and use it if it contains more of them
+  // also build a tree with all actuated joints, except those that close a loop of actuated joints; use it if it contains more of them
   for (std::size_t i = 0; i < d.joints.size(); ++i)
     if (d.joints[i].actuated && !tied[i] && !d.joints[i].close_loop && kept.join(graph.parent[i], graph.child[i])) tied[i] = 1;
   if (SpanningTree other = grow(d, graph, kept, tied); other.actuated > best.actuated) best = std::move(other);
@@ -164,7 +164,7 @@ void Mechanism::span(const Description& d) {
   }
   if (!loose.empty())
     throw ModelError("no joint connects the ground to " + listed(loose) + ": add a joint, or a Free joint for a floating base");
-  std::vector<int> stack = {ground};  // number the bodies depth first, children in their order
+  std::vector<int> stack = {ground};  // number the bodies depth first; children are in the order of the tree
   while (!stack.empty()) {
     const int body = stack.back();
     stack.pop_back();

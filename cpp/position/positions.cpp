@@ -50,7 +50,7 @@ std::pair<RowMajor, Flags> Positions::jump(const Closure& closing, const States&
   return {std::move(q), std::move(certain)};
 }
 
-/// Return the starts with closed loops; a start that all states share is closed only once.
+/// Return the starts with closed loops; if all states share one start, its loops are closed only once.
 Positions::Found Positions::closed_start(const Request& request) const {
   Request from = request.start_only();
   const auto is_shared = [](const RowMajor& x) { return x.rows() == 1; };

@@ -8,7 +8,7 @@ constraint rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -28,7 +28,16 @@ from .._arrays import (
 from .._core import Status
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.options import Branching, FrameTimeOptions, SearchOptions, Unpack, shows_options
-from ..errors import AssemblyError, BranchWarning, PathTrackingError, ShapeError, StateError, check_choice, warn_caller
+from ..errors import (
+    AssemblyError,
+    BranchWarning,
+    PathTrackingError,
+    ShapeError,
+    StateError,
+    check_choice,
+    warn_caller,
+    warn_of_model,
+)
 from ..spatial import Transform
 from .closing import (
     TOLERANCE,
@@ -68,7 +77,7 @@ def assemble(
       guess, and from random ones if this fails (see `starts`).
 
     The result depends neither on the spanning tree nor on the order of the description. Angles are shifted by full revolutions to be as near to
-    the initial guess as limits allow.
+    the initial guess as limits allow. Pfaffian rows do not restrict positions; a :class:`~sarrus.ModelWarning` names them if `fixed` joints move.
 
     Parameters
     ----------
@@ -120,8 +129,24 @@ def assemble(
     >>> [round(float(fourbar.assemble(near, fixed={"motor": -2.5})[2]), 3) for near in (q, mirrored)]
     [-2.01, 2.369]
     """
+    if fixed and robot._velocity_rows:
+        _warn_of_velocity_rows(
+            robot, fixed, "assemble", [name for name, joints in robot._velocity_rows.items() if joints]
+        )
     answer: Array = _closed(robot, {}, near, fixed, **options)
     return answer
+
+
+def _warn_of_velocity_rows(robot: LoopFunctions, prescribed: object, function: str, names: Iterable[str]) -> None:
+    """Issue a ModelWarning with those of the constraints that have rows on velocities only, unless all joints of the rows are prescribed."""
+    joints = prescribed if isinstance(prescribed, Mapping) else {}
+    related = {f"'{name}'": robot._velocity_rows[name] for name in names}
+    names = [name for name, of in related.items() if not of or any(joint not in joints for joint in of)]
+    if names:
+        warn_of_model(
+            f"{function}() does not use rows that constrain velocities only: those of {', '.join(names)}; for a relation of positions call "
+            "Builder.add_coupler, for a motion that keeps these rows call simulate()"
+        )
 
 
 def _closed(
@@ -354,7 +379,7 @@ def follow(
 
     Each step between two inputs is a prediction along the tangent and a correction that closes the loops; a step with a large correction is
     halved. Where branches cross, the path continues in the direction of its tangent. The motion that inputs and loops do not determine is
-    minimal.
+    minimal. Rows that constrain velocities only, as of rolling wheels, are not used; a :class:`~sarrus.ModelWarning` names them.
 
     Parameters
     ----------
@@ -397,6 +422,8 @@ def follow(
     (14, 3) [-1.324]
     """
     steps = checked_steps(max_step, min_step)
+    if robot._velocity_rows:
+        _warn_of_velocity_rows(robot, joints, "follow", robot._velocity_rows)
     joints, frames = {} if joints is None else joints, {} if frames is None else frames
     check_frames(robot, frames, "joints")
     targets_by_frame = {

@@ -31,7 +31,7 @@ from .. import _core
 from .._arrays import Array, ArrayLike, NDArray, real_array
 from ..analysis.linear_algebra import CLOSED, PRESENT, ScaledLoops, applied, null_space
 from ..errors import ModelError, ShapeError, StateError
-from ..laws import Law, spline
+from ..laws import Law, quintic_pieces, spline
 from ..mechanism import Mechanism, checked_mechanism
 from ..spatial import left_jacobian_inverse
 
@@ -307,23 +307,16 @@ class Path:
             x, rate, bend = (
                 y[:, k] for y in (q, robot._coordinate_rate(q, v), robot._coordinate_acceleration(q, v, a))
             )
-            knots = np.stack([x, rate, bend], axis=-1)[::2]
-            law = _quintics(times[::2], knots[:-1], knots[1:])
+            law = _quintics(times[::2], np.stack([x, rate, bend], axis=-1)[::2])
             if np.abs(law(times) - x).max() <= LAW_ERROR * max(float(np.ptp(x)), 1e-3 * size) or count >= 256:
                 return law
             count *= 2
 
 
-def _quintics(t: Array, starts: Array, ends: Array) -> Law:
-    """Return the time function with values, rates and accelerations (n - 1, 3) at both ends of each interval of t (n,); it is linear before and after."""
-    h = np.diff(t)
-    (x0, r0, b0), (x1, r1, b1) = starts.T, ends.T
-    # value, rate and acceleration at the end of each piece, minus those of the quadratic polynomial that continues from its beginning
-    x = x1 - x0 - h * (r0 + h * b0 / 2.0)
-    r, b = (r1 - r0 - h * b0) * h, (b1 - b0) * h**2
-    third, fourth, fifth = 10 * x - 4 * r + b / 2, -15 * x + 7 * r - b, 6 * x - 3 * r + b / 2
-    inner = np.stack([x0, r0, b0 / 2.0, third / h**3, fourth / h**4, fifth / h**5], axis=-1)
-    rows = np.array([[*starts[0, :2], 0, 0, 0, 0], *inner, [*ends[-1, :2], 0, 0, 0, 0]])
+def _quintics(t: Array, values: Array, ends: Array | None = None) -> Law:
+    """Return the time function by :func:`~sarrus.laws.quintic_pieces`; it is linear before and after."""
+    pieces = quintic_pieces(t, values, ends)
+    rows = np.array([[*values[0, :2], 0, 0, 0, 0], *pieces, [*values[-1, :2], 0, 0, 0, 0]])
     return Law((t[0], *t.tolist()), tuple(map(tuple, rows.tolist())))
 
 

@@ -85,7 +85,8 @@ class TimedPath(Path):
         for at in (slice(None, -1), slice(1, None)):
             q, v, a = _at_rates(self.path.at(self.s[at]), self.rates[at], u)
             ends.append((q[:, k], robot._coordinate_rate(q, v)[:, k], robot._coordinate_acceleration(q, v, a)[:, k]))
-        return _quintics(self.t, *(np.stack(x, axis=-1) for x in ends))
+        after, before = (np.stack(x, axis=-1) for x in ends)
+        return _quintics(self.t, np.vstack([after, before[-1]]), before)
 
 
 def _at_rates(motion: Motion, rate: Array, u: Array) -> Motion:

@@ -163,8 +163,7 @@ def _bundles(sweep: Sweep, quantity: str) -> list[Curve]:
         joint = robot.joint(name)
         parts = joint.type.coordinates if space == "q" else joint.type.velocities
         values = q[..., joint.q_slice] if space == "q" else v[..., joint.v_slice]
-        for k, (part, unit) in enumerate(parts):
-            bundles.append((f"{name} {part}" if len(parts) > 1 else name, SPACES[space][2][unit], values[..., k]))
+        bundles += _labelled(name, parts, SPACES[space][2], values)
     return bundles
 
 
@@ -283,12 +282,10 @@ def _curves(run: Trajectory, quantity: str) -> tuple[str, list[Curve]]:
             *_components("angular", "kg m²/s", run.momentum[:, :3]), *_components("linear", "kg m/s", run.momentum[:, 3:])
         ]  # fmt: skip
     if quantity == "reactions":
-        forces = {name: np.linalg.norm(wrench[:, 3:], axis=1) for name, wrench in _wrenches(run).items()}
-        only = f" by {next(iter(forces))}" if len(forces) == 1 else ""
-        return f"force carried{only}", [(name, "N", force) for name, force in forces.items()]
+        forces = _magnitudes(_wrenches(run))
+        return "force carried" + (f" by {forces[0][0]}" if len(forces) == 1 else ""), forces
     if quantity == "joint_wrenches":
-        carried = {name: np.linalg.norm(load[:, 3:], axis=1) for name, load in run.joint_wrenches().items()}
-        return "force carried", [(name, "N", force) for name, force in carried.items()]
+        return "force carried", _magnitudes(run.joint_wrenches())
     if quantity == "contacts":
         pressed = run.contacts.by_pair(len(run))
         return "force of contact", [(name, "N", np.linalg.norm(force, axis=1)) for name, (_, force) in pressed.items()]
@@ -303,6 +300,11 @@ def _curves(run: Trajectory, quantity: str) -> tuple[str, list[Curve]]:
     return f"position of {quantity}", _components(quantity, "m", run.frame(quantity)[:, :3, 3])
 
 
+def _magnitudes(wrenches: Mapping[str, Array]) -> list[Curve]:
+    """Return curves of the magnitudes of the forces of wrenches (n, 6)."""
+    return [(name, "N", np.linalg.norm(wrench[:, 3:], axis=1)) for name, wrench in wrenches.items()]
+
+
 def _components(name: str, unit: str, vectors: Array) -> list[Curve]:
     """Return curves of the components of vectors (n, 3)."""
     return [(f"{name} {axis}".strip(), unit, vectors[:, k]) for k, axis in enumerate("xyz")]
@@ -313,22 +315,26 @@ def _joint_curves(run: Trajectory, quantity: str, name: str) -> list[Curve]:
     _, space, units = SPACES[quantity]
     joint = run.mechanism.joint(name)
     parts = joint.type.coordinates if space == "q" else joint.type.velocities
+    return _labelled(
+        name, parts, units, run.joint(name) if quantity == "q" else getattr(run, quantity)[:, joint.v_slice]
+    )
+
+
+def _labelled(name: str, parts: Sequence[tuple[str, str]], units: Mapping[str, str], values: Array) -> list[Curve]:
+    """Return a curve for each part of a joint, (label, unit), from values (..., parts)."""
     labels = [f"{name} {part}" if len(parts) > 1 else name for part, _ in parts]
-    columns = (run.joint(name) if quantity == "q" else getattr(run, quantity)[:, joint.v_slice]).T
-    return [(label, units[unit], y) for label, (_, unit), y in zip(labels, parts, columns, strict=True)]
+    return [(label, units[parts[k][1]], values[..., k]) for k, label in enumerate(labels)]
 
 
 def effort_curves(robot: Mechanism, name: str, u: Array) -> list[Curve]:
     """Return curves of the efforts u (n, nv) of a motor, or of a prescribed motion."""
-    units = SPACES["tau"][2]
     if name in robot._joints:
         parts = robot.joint(name).type.velocities
     else:
         spec: Any = robot.constraint(name).spec
-        joint, index, _ = spec.terms[0]
+        joint, index = spec.coordinates[0]
         parts = (robot.joint(joint).type.velocities[index],)
-    labels = [f"{name} {part}" if len(parts) > 1 else name for part, _ in parts]
-    return [(label, units[unit], y) for label, (_, unit), y in zip(labels, parts, u.T, strict=True)]
+    return _labelled(name, parts, SPACES["tau"][2], u)
 
 
 def _wrenches(run: Trajectory) -> dict[str, Array]:
@@ -419,8 +425,9 @@ def _together(points: Mapping[str, Array]) -> list[tuple[str, Array]]:
 def _loads(robot: Mechanism, q: Array, wrenches: Mapping[str, ArrayLike] | None) -> tuple[tuple[Any, ...], list[Any]]:
     """Return the arrows of forces with names and scale, if there are forces; and texts, positions and vectors of moments, in the world."""
     check_mapping("wrenches", wrenches, "frames to (6,) or (n, 6)", 0, optional=True)
-    forces, moments = np.zeros((len(q), len(wrenches or ()), 2, 3)), []
-    for n, (frame, wrench) in enumerate((wrenches or {}).items()):
+    wrenches = dict(wrenches or {})  # a copy, because the conversion of a value could change the caller's mapping
+    forces, moments = np.zeros((len(q), len(wrenches), 2, 3)), []
+    for n, (frame, wrench) in enumerate(wrenches.items()):
         load, poses = real_rows(f"wrench on '{frame}'", wrench, 6), robot.pose(q, frame)
         if load.shape not in ((6,), (len(q), 6)):
             raise ShapeError(

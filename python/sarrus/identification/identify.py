@@ -41,17 +41,15 @@ from .model import (
     with_volume,
 )
 
-STRETCHES = (
-    10  # number of sections of a record; validation uses complete sections, because neighbouring samples are correlated
-)
+# number of sections of a record; validation uses complete sections, because neighbouring samples are correlated
+STRETCHES = 10
 BLUNT = 1e-5  # lower bound of the relative noise of efforts in the search for physically consistent bodies
 SHARPEST = 1e-8  # smallest relative noise of efforts that sums of squares resolve
 # lower bound of a motor's noise, relative to the largest noise of all motors, so that the exact zeros of a passive joint do not dominate the fit
 TRUSTED = 1e-4
 STILL = 1e-7  # below this relative norm of its column, a parameter is not excited by the data
-UNEXCITED = (
-    1e-13  # relative eigenvalue of the normal equations (columns of unit norm) below which a combination is not excited
-)
+# relative eigenvalue of the normal equations (columns of unit norm) below which a combination is not excited
+UNEXCITED = 1e-13
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -531,9 +531,8 @@ def independent_columns(X: Array, order: NDArray[np.intp] | None, floor: Array) 
     kept, left = list[int](), np.where(seen, unit, 0.0)
     for k in range(len(size)):
         distance = np.linalg.norm(left, axis=0) / least
-        j = (
-            int(np.argmax(distance > (1.0 - SAME) * distance.max())) if order is None else int(order[k])
-        )  # the first column among equal remainders
+        # the first column among equal remainders
+        j = int(np.argmax(distance > (1.0 - SAME) * distance.max()) if order is None else order[k])
         if distance[j] > 1.0:
             kept.append(j)
             basis = left[:, j] / np.linalg.norm(left[:, j])

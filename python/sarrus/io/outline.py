@@ -298,7 +298,7 @@ def add_drake(
         return between("linear_spring_damper", **numbers)
     if isinstance(spec, DistanceSpec):
         return between("distance_constraint", distance=spec.length)
-    if not isinstance(spec, CouplerSpec) or spec.law is not None or any(any(c[1:]) for _, _, c in spec.terms):
+    if not isinstance(spec, CouplerSpec) or not spec.is_polynomial or any(any(c[1:]) for _, _, c in spec.terms):
         return False
     if any((joint, index) not in names for joint, index, _ in spec.terms):
         return False
@@ -318,7 +318,7 @@ def mimic_of(
 
     The follower is never a coordinate in `excluded`. It is a coordinate in `driven` only if the other coordinate cannot be the follower.
     """
-    if not isinstance(spec, CouplerSpec) or spec.law is not None or len(spec.terms) != 2:
+    if not isinstance(spec, CouplerSpec) or not spec.is_polynomial or len(spec.terms) != 2:
         return None
     if any((joint, index) not in names or any(c[1:]) for joint, index, c in spec.terms):
         return None

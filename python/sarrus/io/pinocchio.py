@@ -490,7 +490,7 @@ def _followed(robot: Mechanism, outward: dict[str, Link], losses: Losses) -> dic
     for spec in (robot.constraint(name).spec for name in robot.constraints):
         if isinstance(spec, JointSpec):
             continue
-        if isinstance(spec, CouplerSpec) and spec.law is None and len(spec.terms) == 2:
+        if isinstance(spec, CouplerSpec) and spec.is_polynomial and len(spec.terms) == 2:
             terms = sorted(((root_of[joint], c) for joint, _, c in spec.terms), key=lambda term: order[term[0][0]])
             ((first, s, o), (p, *higher1)), ((second, t, u), (r, *higher2)) = terms
             followers = [name for name, (leader, _, _) in root_of.items() if leader == second]

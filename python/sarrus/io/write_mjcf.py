@@ -237,7 +237,7 @@ class _Writer(Writer):
         if isinstance(spec, DistanceSpec):
             self._rod(spec)
             return True
-        return isinstance(spec, CouplerSpec) and spec.law is None and self._coupler(spec)
+        return isinstance(spec, CouplerSpec) and spec.is_polynomial and self._coupler(spec)
 
     def loop_joint(self, spec: JointSpec) -> None:
         name, joint = spec.name, spec.joint

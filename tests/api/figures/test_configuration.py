@@ -155,6 +155,20 @@ def test_refused(pyplot, coupled):
         coupled.plot(q, a=np.zeros(3))
 
 
+def test_wrenches_that_change_while_they_are_read(pyplot):
+    """A mapping that its own values change is read as it was passed."""
+    robot = sarrus.mechanisms.pendulum()
+    loads = {}
+
+    class Emptying:
+        def __array__(self, *_, **__):
+            loads.clear()
+            return np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
+
+    loads["tip"] = Emptying()
+    assert robot.plot(wrenches=loads) is not None
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_grashofs_class_is_what_can_turn(seed):
     """Comparison with positions: a link rotates fully if its triangle with the diagonal closes at every angle."""
