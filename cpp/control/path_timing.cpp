@@ -27,7 +27,9 @@ class Interval {
 
   /// Add |a u + b x + c| <= 1.
   void add(double a, double b, double c, double h, int name) {
-    if (std::abs(a) > no_share_of_u * h * std::abs(b)) {
+    if (!std::isfinite(a + b + c)) {
+      contradiction_ = name;  // the limit is so small that the division by it overflowed
+    } else if (std::abs(a) > no_share_of_u * h * std::abs(b)) {
       const double low = (-1.0 - c) / a, high = (1.0 - c) / a;
       rows_.push_back({std::min(low, high), std::max(low, high), b / a, name});
     } else if (b != 0.0) {

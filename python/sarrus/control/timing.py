@@ -154,7 +154,8 @@ class _Limits:
         finite = np.isfinite(bound)
         self.names += [name for name, is_finite in zip(names, finite, strict=True) if is_finite]
         shape = (len(self.motion[0]), len(bound))
-        self.columns.append(tuple((np.broadcast_to(x, shape) / bound)[:, finite] for x in (*columns, 0.0, 0.0)[:4]))
+        with np.errstate(all="ignore"):  # the core detects overflow
+            self.columns.append(tuple((np.broadcast_to(x, shape) / bound)[:, finite] for x in (*columns, 0.0, 0.0)[:4]))
 
     def _bounds(self, quantity: str, value: Any) -> tuple[list[str], dict[str, Any], Array]:
         """Return a name for each limited number, the joints, and the bounds, which are infinite without a limit."""

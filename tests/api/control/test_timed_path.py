@@ -94,6 +94,12 @@ def test_too_weak(path):
         path.timed(effort=0.5)
 
 
+@pytest.mark.parametrize("limits", [{"velocity": 1e-200}, {"acceleration": 1e-310}, {"feed": {"platform": 1e-200}}])
+def test_tiny_limits(path, limits):
+    with pytest.raises(sarrus.StateError, match=r"cannot be traversed .* within the (velocity|acceleration|feed) 1e-"):
+        path.timed(**limits)
+
+
 def test_unlimited(path):
     with pytest.raises(sarrus.ModelError, match=r"no limit bounds the motion .* between waypoints 1 and 2"):
         path.timed()
