@@ -104,20 +104,18 @@ def timed(path: Path, velocity: Any, acceleration: Any, effort: Any, feed: Any, 
     samples = np.insert(s, np.arange(1, len(s)), (s[1:] + s[:-1]) / 2.0)
     motion = q, v, _ = path.at(samples)
     if robot.nc and robot.constraint_velocity(q, time=samples).any():
-        raise ModelError(
-            f"prescribed motions of '{robot.name}' determine the timing; expected a mechanism without them"
-        )
+        raise ModelError(f"paths of '{robot.name}' have one timing: expected a mechanism without prescribed motions")
     resting = np.abs(v[[0, -1]]).max(axis=1) <= RESTING * np.abs(v).max()
     v[[0, -1]] *= ~resting[:, None]
     limits = _Limits(robot, motion)
     limits.add_joints("velocity", velocity)
     limits.add_joints("acceleration", acceleration)
     limits.add_efforts(effort)
-    limits.add_feed(feed)
+    vectors = limits.add_feed(feed)
     steps, columns = np.diff(s), [np.concatenate(x, axis=1) for x in zip(*limits.columns, strict=True)]
     timing = _core.fastest_timing(
         steps, *columns[:3], columns[3] if columns[3].any() else None,
-        vectors=limits.vectors, free_start=resting[0], free_end=resting[1],
+        vectors=vectors, free_start=resting[0], free_end=resting[1],
     )  # fmt: skip
     if (k := timing["interval"]) >= 0:
         after = min(int(np.searchsorted(path.t, s[k], side="right")), len(path.t) - 1)
@@ -140,14 +138,12 @@ class _Limits:
     ----------
     names : name of each limit
     columns : (a, b, c, d) of each group of limits, each (N, m)
-    vectors : number of vectors
     """
 
     def __init__(self, robot: Mechanism, motion: Motion) -> None:
         self.robot, self.motion = robot, motion
         self.names: list[str] = []
         self.columns = [(np.zeros((len(motion[0]), 0)),) * 4]
-        self.vectors = 0
 
     def _add(self, names: list[str], bound: Array, *columns: Any) -> None:
         """Add limits; those with infinite bounds are omitted."""
@@ -162,8 +158,8 @@ class _Limits:
         robot, names, bounds = self.robot, [], []
         joints = dict.fromkeys(robot.actuated or (() if quantity == "effort" else robot.joints), value)
         if value is None or isinstance(value, Mapping):
-            defaults = {name: getattr(robot.joint(name).type, f"{quantity}_limit", None) for name in joints}
-            joints = defaults | dict(value or {})
+            joints = {name: getattr(robot.joint(name).type, f"{quantity}_limit", None) for name in joints}
+            joints |= dict(value or {})
         for name, limit in joints.items():
             size = robot.joint(name).type.nv
             bound = real_array(f"{quantity} of '{name}'", np.inf if limit is None else limit)
@@ -209,8 +205,8 @@ class _Limits:
             self.robot.actuator_efforts(*(x[status.argmax()] for x in (self.motion[0], v, a)))  # raises the error
         return u
 
-    def add_feed(self, value: Any) -> None:
-        """Add limits of the speed of frames, and then of their acceleration."""
+    def add_feed(self, value: Any) -> int:
+        """Add limits of the speed of frames, and then of their acceleration. Return the number of the latter."""
         check_mapping("feed", value, "frames to speeds, or to (speed, acceleration)", least=0, optional=True)
         vectors = []
         for frame, limit in (value or {}).items():
@@ -226,4 +222,4 @@ class _Limits:
         for name, most, v, a in vectors:
             self._add([name] * 3, np.full(3, most), v, a)
             del self.names[-2:]
-        self.vectors = len(vectors)
+        return len(vectors)

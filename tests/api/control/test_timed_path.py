@@ -116,7 +116,7 @@ def test_prescribed_motion():
     b.add_prescribed_motion("motion", "joint0", sarrus.laws.harmonic(0.5, rate=1.0))
     robot, t = b.build(), np.array([0.0, 0.5, 1.0])
     path = path_through(robot, t, np.column_stack([0.5 * np.sin(t), [0.0, 1.0, 0.0]]))
-    with pytest.raises(sarrus.ModelError, match="prescribed motions of 'led' determine the timing"):
+    with pytest.raises(sarrus.ModelError, match="paths of 'led' have one timing"):
         path.timed(velocity=1.0)
 
 
