@@ -299,7 +299,10 @@ std::string Mechanism::describe_tie(const Description& d) const {
     for (std::size_t j = 0; j < joints_.size() && links_[i].parent == 0; ++j)
       if (!joints_[j].closes_a_loop && joints_[j].nv > 0 && joints_[j].iv == links_[i].iv) roots.push_back(d.joints[j].name);
   if (roots.empty()) return "no body moves";
-  if (roots.size() > 1) return "joints " + listed(roots) + " connect several bodies to the ground; expected one base";
+  if (roots.size() > 1)
+    return "joints " + listed(roots) +
+           " connect several bodies to the ground; expected one base: if it has captured another body, remove joint '" +
+           roots.back() + "', so that only the grasp connects this body";
   if (links_[1].nv != 6) return "joint " + listed(roots) + " constrains its base relative to the ground";
   for (std::size_t i = 0; i < described_constraints_.size(); ++i) {
     const Constraint& c = constraints_.data()[described_constraints_[i]];

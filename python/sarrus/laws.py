@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Real
@@ -237,17 +238,19 @@ def as_law(value: object, label: str) -> Law:
     )
 
 
-def polynomial(*coefficients: float) -> Law:
+def polynomial(*coefficients: float | Sequence[float]) -> Law:
     """Return the time function c0 + c1 t + c2 t^2 + ....
 
     Parameters
     ----------
-    *coefficients : c0, c1, c2, ... [rad, m; per s; per s2; ...]
+    *coefficients : c0, c1, c2, ... [rad, m; per s; per s2; ...]; or one sequence of them
 
     >>> from sarrus.laws import polynomial
     >>> polynomial(1.0, -2.0)(0.5)
     0.0
     """
+    if len(coefficients) == 1 and isinstance(coefficients[0], Sequence | np.ndarray):
+        coefficients = tuple(coefficients[0])
     numbers = _finite(coefficients, "a polynomial's coefficients", 1)
     if not numbers.size:
         raise ModelError("a polynomial needs one coefficient or more; got none")

@@ -465,7 +465,7 @@ def follow(
 
 @shows_options
 def complete_velocity(
-    robot: LoopFunctions, q: ArrayLike, joints: Rates, *, frames: Rates | None = None, **options: Unpack[FrameTimeOptions]
+    robot: LoopFunctions, q: ArrayLike, joints: Rates | None = None, *, frames: Rates | None = None, **options: Unpack[FrameTimeOptions]
 ) -> Array:  # fmt: skip
     """Compute the constraint-consistent velocity (..., nv), J v = c, with given velocities of joints and frames.
 
@@ -474,7 +474,7 @@ def complete_velocity(
     Parameters
     ----------
     q : (..., nq) configuration that closes the loops [rad, m, quaternions (x, y, z, w)]
-    joints : joint to its velocity: (...), or (..., nv of the joint) [rad/s, m/s]
+    joints : joint to its velocity: (...), or (..., nv of the joint) [rad/s, m/s]; default: none, if there are `frames`
     frames : frame to its velocity [angular; linear] (..., 6), as :meth:`velocity` returns it, or to the velocity of its origin only, (..., 3)
         [rad/s, m/s]
     expressed_in : axes of the frames' velocities: "frame", the frame's own, or "world_aligned"
@@ -501,7 +501,7 @@ def complete_velocity(
 
     >>> delta = sarrus.mechanisms.delta()
     >>> q = delta.inverse_kinematics({"platform": (0.05, 0.0, -0.5)})
-    >>> v = delta.complete_velocity(q, {}, frames={"platform": (0.1, 0.0, 0.0)}, expressed_in="world_aligned")
+    >>> v = delta.complete_velocity(q, frames={"platform": (0.1, 0.0, 0.0)}, expressed_in="world_aligned")
     >>> [round(float(v[delta.joint(name).v_slice][0]), 3) for name in delta.actuated]
     [-0.254, 0.165, 0.165]
     """
@@ -511,7 +511,7 @@ def complete_velocity(
 
 @shows_options
 def complete_acceleration(
-    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, joints: Rates, *, frames: Rates | None = None,
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, joints: Rates | None = None, *, frames: Rates | None = None,
     **options: Unpack[FrameTimeOptions],
 ) -> Array:  # fmt: skip
     """Compute the constraint-consistent acceleration (..., nv) with given accelerations of joints and frames, J a = gamma(q, v).
@@ -521,7 +521,7 @@ def complete_acceleration(
     Parameters
     ----------
     q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s] that satisfy the constraints
-    joints : joint to its acceleration: (...), or (..., nv of the joint) [rad/s², m/s²]
+    joints : joint to its acceleration: (...), or (..., nv of the joint) [rad/s², m/s²]; default: none, if there are `frames`
     frames : frame to its classical acceleration (..., 6), as :meth:`acceleration` returns it, or to the acceleration of its origin only, (..., 3)
         [rad/s², m/s²]
     expressed_in, time, out, threads, return_status : as in :meth:`complete_velocity`
@@ -589,9 +589,18 @@ Prepared = tuple[Closing, Array, Array | None, Array | None]
 
 
 def completed(
-    robot: LoopFunctions, q: ArrayLike, v: ArrayLike | None, joint_rates: Rates, frames: Rates | None, options: Any
+    robot: LoopFunctions,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    joint_rates: Rates | None,
+    frames: Rates | None,
+    options: Any,
 ) -> Any:
     """Return velocities (..., nv), or accelerations if v is not None, of least norm with the given motions of joints and frames."""
+    if joint_rates is None:
+        if frames is None:
+            raise TypeError("no motion is given: pass that of joints, as 'joints', or that of frames, as 'frames'")
+        joint_rates = {}
     axes = options.pop("expressed_in", "frame")
     if not isinstance(axes, str) or axes not in AXES:
         raise ValueError(f"expressed_in must be 'frame' or 'world_aligned'; got {axes!r}")

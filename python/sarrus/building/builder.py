@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import _core
 from .._arrays import Array, ArrayLike
-from .._renamed import renamed_arguments
+from .._renamed import renamed_arguments, renamed_attribute
 from ..description.constraints import DECLARED, KINDS, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
 from ..description.contacts import NO_CONTACTS, SOME_CONTACTS, ContactSpec, PointsFunction, ShapeSpec
 from ..description.joints import PARAMETERS, Cable, Fixed, JointType
@@ -61,6 +61,9 @@ class Builder(Changes):
     >>> b.build().gravity_forces([np.pi / 2]).round(3)
     array([9.81])
     """
+
+    if not TYPE_CHECKING:
+        __getattr__ = renamed_attribute
 
     # ---- bodies, joints, frames --------------------------------------------------------------------------------------
 

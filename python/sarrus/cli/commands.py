@@ -24,6 +24,7 @@ from ..analysis.closing import coordinates, start_near, velocities_of
 from ..analysis.linear_algebra import ScaledLoops
 from ..analysis.mobility import Mobility
 from ..control import FeedforwardEffort
+from ..design import grashof_class
 from ..errors import (
     ModelError,
     ModelWarning,
@@ -36,7 +37,6 @@ from ..errors import (
 )
 from ..figures.canvas import check_film
 from ..figures.figures import QUANTITIES
-from ..figures.skeleton import Skeleton
 from ..io import WRITERS, save
 from ..io.document import NO_CONTACTS
 from ..laws import Law
@@ -277,7 +277,7 @@ def info(arguments: argparse.Namespace) -> int:
     print(f"\n{_tree(robot)}")
     if robot.nc:
         print(f"\n{open_loops or robot.mobility(q)}")
-        if not open_loops and (linkage_class := grashof(robot, q)):
+        if not open_loops and (linkage_class := grashof_class(robot, q)):
             print(f"  {'Grashof':<20}{linkage_class}")
     if robot.warnings:
         print("\n".join(["\nwarnings", *(f"  {printable(warning)}" for warning in robot.warnings)]))
@@ -402,7 +402,7 @@ def generated(arguments: argparse.Namespace) -> int:
     )  # fmt: skip
     for f in code.functions.values():
         print(f"{f.name}: {_counted(f.statements, 'operation')}")
-    print(f"wrote {', '.join(map(str, (code.header, code.source, *code.others)))}")
+    print(f"wrote {', '.join(map(str, (code.header, code.source, *code.others)))}: {_counted(code.lines, 'line')} of C")
     return 0
 
 
@@ -651,43 +651,3 @@ def _rounding_findings(robot: Mechanism, q: Array) -> Iterator[str]:
 
 def _names(bodies: Iterable[object]) -> str:
     return listed([body.name for body in bodies])  # type: ignore[attr-defined]
-
-
-# ---- four-bar linkages -----------------------------------------------------------------------------------------------
-
-
-SAME = 1e-9  # two sums of lengths are considered equal up to this relative difference
-
-
-def grashof(robot: Mechanism, q: Array) -> str:
-    """Return the name of the Grashof class of a planar four-bar linkage with four revolute joints; "" for all other mechanisms.
-
-    If the sum of the shortest and the longest link is smaller than the sum of the other two (Grashof 1883), the shortest link can rotate fully. The
-    class depends on the position of the shortest link.
-    """
-    joints = [robot.joint(name) for name in (*robot.joints, *robot.loop_joints)]
-    if len(robot.constraints) != 1 or len(joints) != 4 or {joint.kind for joint in joints} != {"Revolute"}:
-        return ""
-    skeleton, links = Skeleton(robot), dict[str, list[Array]]((name, []) for name in ("ground", *robot.bodies))
-    axes = np.array([skeleton.joint_axis(q, joint.name) for joint in joints])
-    for name, point in skeleton.joint_points(q).items():
-        for body in (robot.joint(name).parent, robot.joint(name).child):
-            links[body].append(point - axes[0] * (axes[0] @ point))
-    if np.abs(np.cross(axes, axes[0])).max() > SAME or {len(ends) for ends in links.values()} != {2}:
-        return ""
-    length = {body: float(np.linalg.norm(a - b)) for body, (a, b) in links.items()}
-    shortest, *middle, longest = sorted(length, key=length.__getitem__)
-    spare = sum(length[body] for body in middle) - length[shortest] - length[longest]
-    terms = (
-        f"{length[shortest]:.4g} + {length[longest]:.4g} {{}} {' + '.join(f'{length[body]:.4g}' for body in middle)} m"
-    )
-    if abs(spare) <= SAME * length[longest]:
-        return f"change point: {terms.format('=')}; it can fold flat, and two branches meet there"
-    if spare < 0.0:
-        return f"triple rocker: {terms.format('>')}; no link turns fully"
-    grounded = {
-        body for joint in joints if "ground" in (joint.parent, joint.child) for body in (joint.parent, joint.child)
-    }
-    kind = "double crank" if shortest == "ground" else "crank-rocker" if shortest in grounded else "double rocker"
-    turns = "both grounded links turn" if shortest == "ground" else f"{shortest} turns"
-    return f"{kind}: {terms.format('<')}; {turns} fully"

@@ -292,7 +292,8 @@ def path(
     robot : a mechanism with floating base
     q : (nq,) initial configuration [rad, m]
     way_points : frame to (k, 3) positions or (k, 4, 4) poses in the world [m]
-    times : (k,) times of the waypoints, increasing and after 0 [s]
+    times : (k,) times of the waypoints, increasing and after 0 [s]. If the first time is 0, as for :func:`~sarrus.control.path_through`, the frames must
+        be at their first waypoints in the initial configuration
     still : components of the base's velocity that must be zero: "rx ry rz" keeps its attitude
     momentum : (6,) momentum as returned by :meth:`~sarrus.Mechanism.momentum` [kg m2/s, kg m/s]; default: zero
     step : step of the integration and of the result [s]
@@ -331,6 +332,15 @@ def path(
     check_mapping("way_points", way_points, "frames to positions or poses, one for each time", 0)
     arrivals = real_array("times", times).ravel().tolist()
     ways = [_way_points(name, points, len(arrivals)) for name, points in way_points.items()]
+    if arrivals and arrivals[0] == 0.0:  # the motion starts at q: a waypoint at time 0 is a check
+        for name, turned, poses in ways:
+            difference = (robot.pose(start, name)[:3] - poses[0].reshape(3, 4))[:, 0 if turned else 3 :]
+            if (off := float(np.abs(difference).max())) > tolerance:
+                raise StateError(
+                    f"way_points['{name}'] at time 0 must be where the configuration q has this frame; they differ by {off:.3g}: pass another q, "
+                    "or times after 0"
+                )
+        ways, arrivals = [(name, turned, poses[1:]) for name, turned, poses in ways], arrivals[1:]
     return FreeFloatingMotion(
         **_core.free_floating_path(robot, start, ways, arrivals, _still_rows(still), h, longest, tolerance)
     )

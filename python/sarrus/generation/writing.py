@@ -78,6 +78,11 @@ class Generated:
     functions: Mapping[str, CFunction]
     others: tuple[Path, ...] = ()
 
+    @property
+    def lines(self) -> int:
+        """Number of lines of the source file, about one for each operation; the time to compile grows with it."""
+        return self.source.read_text(encoding="utf-8").count("\n")
+
 
 @np.errstate(all="ignore")  # results in the samples may overflow, because samples may be singular positions
 def generate(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import cmath
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from ..description.joints import Prismatic, Revolute, Spherical, Universal
+from ..description.joints import Fixed, Prismatic, Revolute, Spherical, Universal
 from ..errors import ModelError
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Rotation, Transform
-from .drawing import Drawing, apex, in_space, integer, positive, positive_or_zero, true_or_false
+from .drawing import Drawing, Point, apex, in_space, integer, positive, positive_or_zero, real, true_or_false
 
 
 def five_bar(
@@ -211,6 +212,138 @@ def delta(
             ends, corner = (f"rod{k}{side}", "platform"), turn.apply((platform_radius, across, 0))
             loop = platform_free or (k, side) != (1, "a")
             b.add_joint(f"ball{k}{side}", Spherical(), *ends, at_parent=(0, 0, -forearm), at_child=corner, loop=loop)
+    return b.build()
+
+
+def delta_printer(
+    arm: float = 0.334, delta_radius: float = 0.18, effector_radius: float = 0.03, spacing: float = 0.05,
+    angles: Sequence[float] = tuple(math.radians(x) for x in (210, 330, 90)), mass: float = 0.1,
+) -> Mechanism:  # fmt: skip
+    """3D printer with three towers (a linear Delta): carriages move an effector, which does not rotate, by pairs of rods.
+
+    The coordinate of a carriage is the height of its rod ends above the bed: ``z + sqrt(arm**2 - d**2)`` at height z of the nozzle and horizontal
+    distance d between the ends of a rod. At home the nozzle is on the centre of the bed, which is the world's origin. The dimensions that Klipper
+    calibrates are "carriage<k>.offset" (endstop), "tower<k>.parent.rz" (angle), "carriage<k>.parent.x" (delta_radius) and "ball<k>a.parent.z",
+    "ball<k>b.parent.z" (arm_length, with negative sign).
+
+    Parameters
+    ----------
+    arm : length of the rods, Klipper's `arm_length` [m]
+    delta_radius : horizontal distance between the ends of a rod with the nozzle over the centre of the bed, as in Klipper [m]
+    effector_radius : horizontal distance of the rods' lower ends from the nozzle [m]
+    spacing : distance of the two rods of a carriage [m]
+    angles : (3,) directions of the towers from x, about z [rad]; default: 210, 330 and 90 degrees, those of Klipper's stepper_a, _b and _c
+    mass : mass of a carriage and of the effector [kg]; a rod has a tenth of this mass
+
+    Returns
+    -------
+    Mechanism with the bodies "tower<k>", "carriage<k>", "rod<k>a", "rod<k>b", k = 1, 2, 3, and "effector". The joints are "tower<k>" (Fixed),
+    "carriage<k>" (Prismatic z, actuated), "top<k>a", "top<k>b" (Universal y x), "float", and "ball<k>a", "ball<k>b" (Spherical). The frame
+    "nozzle" is at the centre of the effector, at the height of the rods' lower ends
+
+    Raises
+    ------
+    ModelError
+        A dimension or a mass is not positive, there are not three angles, or the rods do not reach the effector.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> printer = sarrus.mechanisms.delta_printer()
+    >>> q = printer.inverse_kinematics({"nozzle": (0.05, 0.02, 0.01)}, near=printer.assemble())
+    >>> [round(1e3 * float(printer.joint_states(q).q[name][0]), 3) for name in printer.actuated]
+    [248.888, 307.06, 298.887]
+    """
+    positive(arm=arm, delta_radius=delta_radius, effector_radius=effector_radius, spacing=spacing, mass=mass)
+    if not delta_radius < arm:
+        raise ModelError(f"arm must be longer than delta_radius = {delta_radius:g} m to reach the nozzle; got {arm!r}")
+    height = math.sqrt((arm - delta_radius) * (arm + delta_radius))
+    at, carriage = (delta_radius + effector_radius, 0, 0), Inertia.sphere(mass, spacing / 2)
+    drive = ("carriage", Prismatic("z"), at, carriage, (0, 0, 0), height)
+    return _printer("Delta printer", drive, math.asin(delta_radius / arm), arm, effector_radius, spacing, angles, mass)
+
+
+def rotary_delta_printer(
+    upper_arm: float = 0.17, lower_arm: float = 0.32, shoulder_radius: float = 0.0339, shoulder_height: float = 0.4129, effector_radius: float = 0.03,
+    spacing: float = 0.05, angles: Sequence[float] = tuple(math.radians(x) for x in (30, 150, 270)), mass: float = 0.1,
+) -> Mechanism:  # fmt: skip
+    """3D printer with three swinging arms above the bed (a rotary Delta), which move an effector, which does not rotate, by pairs of rods.
+
+    The coordinate of an arm is its angle below the horizontal. At home the nozzle is on the centre of the bed, which is the world's origin.
+
+    Parameters
+    ----------
+    upper_arm, lower_arm : lengths of the arms, and of the rods, Klipper's `upper_arm_length` and `lower_arm_length` [m]
+    shoulder_radius : horizontal distance of the arms' axes from the centre, less `effector_radius`, as in Klipper [m]
+    shoulder_height : height of the arms' axes above the bed, as in Klipper [m]
+    effector_radius : horizontal distance of the rods' lower ends from the nozzle [m]
+    spacing : distance of the two rods of an arm [m]
+    angles : (3,) directions of the arms from x, about z [rad]; default: 30, 150 and 270 degrees, as in Klipper
+    mass : mass of an arm and of the effector [kg]; a rod has a tenth of this mass
+
+    Returns
+    -------
+    Mechanism as of :func:`delta_printer`, with the bodies and joints "arm<k>" (Revolute y, actuated) in place of the carriages
+
+    Raises
+    ------
+    ModelError
+        A dimension or a mass is not positive, there are not three angles, or the arms do not reach the bed.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> printer = sarrus.mechanisms.rotary_delta_printer()
+    >>> q = printer.inverse_kinematics({"nozzle": (0.05, 0.02, 0.01)}, near=printer.assemble())
+    >>> [round(float(printer.joint_states(q).q[name][0]), 4) for name in printer.actuated]
+    [0.6606, 0.9199, 0.8833]
+    """
+    positive(upper_arm=upper_arm, lower_arm=lower_arm, shoulder_radius=shoulder_radius, shoulder_height=shoulder_height)
+    positive(effector_radius=effector_radius, spacing=spacing, mass=mass)
+    # triangle of shoulder, elbow and rod end: the elbow is outside the line from the shoulder to the rod end
+    reach = math.hypot(shoulder_radius, shoulder_height)
+    if not abs(upper_arm - lower_arm) < reach < upper_arm + lower_arm:
+        raise ModelError(
+            f"upper_arm = {upper_arm:g} m and lower_arm = {lower_arm:g} m do not reach the bed, {reach:g} m away"
+        )
+    inner = math.acos((reach**2 + upper_arm**2 - lower_arm**2) / (2 * reach * upper_arm))
+    angle = math.pi - math.atan2(shoulder_height, shoulder_radius) - inner
+    lean = math.atan2(shoulder_radius + upper_arm * math.cos(angle), shoulder_height - upper_arm * math.sin(angle))
+    at, inertia = (
+        (shoulder_radius + effector_radius, 0, shoulder_height),
+        Inertia.rod(mass, (0, 0, 0), (upper_arm, 0, 0)),
+    )
+    drive = ("arm", Revolute("y"), at, inertia, (upper_arm, 0, 0), angle)
+    return _printer("rotary Delta printer", drive, lean, lower_arm, effector_radius, spacing, angles, mass)
+
+
+def _printer(
+    name: str, drive: tuple[str, Prismatic | Revolute, Point, Inertia, Point, float], lean: float, rod: float, effector_radius: float, spacing: float,
+    angles: Sequence[float], mass: float,
+) -> Mechanism:  # fmt: skip
+    """Return a printer with three drives: name, joint, place on the tower, inertia, place of the rod ends, home coordinate. `lean` is the angle of the
+    rods from the vertical [rad].
+    """
+    moving, joint, at, inertia, end, home = drive
+    if np.shape(angles) != (3,):
+        raise ModelError(f"angles must be three angles [rad], one for each tower; got {angles!r}")
+    b = Drawing(name)
+    down = lean - (home if isinstance(joint, Revolute) else 0.0)
+    turns = [Transform.from_rpy(0, 0, real("angles", angle)) for angle in angles]
+    for k, turn in enumerate(turns, start=1):
+        b.link(f"tower{k}", Inertia.sphere(mass, spacing / 2), f"tower{k}", Fixed(), "ground", turn)
+        b.link(f"{moving}{k}", inertia, f"{moving}{k}", joint, f"tower{k}", at, home=home, actuated=True)
+        for side, across in (("a", -spacing / 2), ("b", spacing / 2)):
+            part = Inertia.rod(mass / 10, (0, 0, 0), (0, 0, -rod))
+            top = np.add(end, (0, across, 0))
+            b.link(f"rod{k}{side}", part, f"top{k}{side}", Universal("y", "x"), f"{moving}{k}", top, home=[down, 0.0])
+    b.floating("effector", Inertia.cylinder(mass, effector_radius, effector_radius / 5), (0, 0, 0))
+    b.add_frame("nozzle", "effector", (0, 0, 0))
+    for k, turn in enumerate(turns, start=1):
+        for side, across in (("a", -spacing / 2), ("b", spacing / 2)):
+            ball, ends = f"ball{k}{side}", (f"rod{k}{side}", "effector")
+            corner = turn.apply((effector_radius, across, 0))
+            b.add_joint(ball, Spherical(), *ends, at_parent=(0, 0, -rod), at_child=corner, loop=True)
     return b.build()
 
 
