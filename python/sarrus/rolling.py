@@ -178,8 +178,7 @@ class PlaneSurface(Surface):
         ----------
         u : (..., 2) x and y [m]
         """
-        u = real_rows("u", u, 2)
-        return np.broadcast_to(np.eye(3)[:, :2], (*u.shape[:-1], 3, 2))
+        return np.broadcast_to(np.eye(3)[:, :2], (*real_rows("u", u, 2).shape[:-1], 3, 2))
 
     def second(self, u: ArrayLike) -> Array:
         """Return d2c/du2 (..., 3, 2, 2), zero.
@@ -188,8 +187,7 @@ class PlaneSurface(Surface):
         ----------
         u : (..., 2) x and y [m]
         """
-        u = real_rows("u", u, 2)
-        return np.zeros((*u.shape[:-1], 3, 2, 2))
+        return np.zeros((*real_rows("u", u, 2).shape[:-1], 3, 2, 2))
 
 
 @dataclass(frozen=True)
@@ -224,8 +222,7 @@ class CylinderSurface(Surface):
         ----------
         u : (..., 2) angle around z [rad] and height [m]
         """
-        u = real_rows("u", u, 2)
-        x, y = self.point(u)[..., 0], self.point(u)[..., 1]
+        x, y, _ = np.moveaxis(self.point(u), -1, 0)
         return _columns((-y, x, 0 * x), (0 * x, 0 * x, 0 * x + 1))
 
     def second(self, u: ArrayLike) -> Array:
@@ -235,9 +232,9 @@ class CylinderSurface(Surface):
         ----------
         u : (..., 2) angle around z [rad] and height [m]
         """
-        u = real_rows("u", u, 2)
-        c_uu = np.zeros((*u.shape[:-1], 3, 2, 2))
-        c_uu[..., :2, 0, 0] = -self.point(u)[..., :2]
+        point = self.point(u)
+        c_uu = np.zeros((*point.shape, 2, 2))
+        c_uu[..., :2, 0, 0] = -point[..., :2]
         return c_uu
 
     def side(self, u: ArrayLike) -> Array:
@@ -247,8 +244,7 @@ class CylinderSurface(Surface):
         ----------
         u : (..., 2) angle around z [rad] and height [m]
         """
-        u = real_rows("u", u, 2)
-        return np.full(u.shape[:-1], np.sign(self.radius))
+        return np.sign(self.radius) * super().side(u)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -531,10 +532,9 @@ MOST_BARS = 2000  # largest number of bars in a picture
 
 def mechanism_html(robot: Mechanism) -> str:
     """Return HTML with the picture of a mechanism at home and its tree."""
-    try:
-        q = robot.assemble() if robot.nc else start_near(robot, None, {}, 0.0)
-    except SarrusError:  # the picture shows the open loops; `sarrus info` and `sarrus check` report the error
-        q = start_near(robot, None, {}, 0.0)
+    q = start_near(robot, None, {}, 0.0)
+    with suppress(SarrusError):  # the picture shows the open loops; `sarrus info` and `sarrus check` report the error
+        q = robot.assemble() if robot.nc else q
     lines = str(robot).split("\n")
     if len(lines) > MOST_LINES:
         lines = [*lines[:MOST_LINES], f"... and {len(lines) - MOST_LINES} lines more: print(robot)"]

@@ -555,11 +555,7 @@ def joint_screws(robot: LoopFunctions, q: ArrayLike | None = None, **options: Un
 
 
 def poe_factors(
-    robot: LoopFunctions,
-    q: ArrayLike,
-    v: ArrayLike | None = None,
-    *,
-    frame: str | None = None,
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike | None = None, *, frame: str | None = None
 ) -> PoeFactors:
     """Return the invariant factors of the tree's mass matrix, Coriolis matrix, gravity forces and Jacobian; loops are open.
 
@@ -638,7 +634,7 @@ def poe_factors(
             Gamma[..., block, before] = step = between(parent[name], name)
             G[..., block, :] += step @ G[..., before, :]
     end = names[-1] if frame is None else frame
-    poses[end], carrier = motion.pose(end), _body_of(robot, end)
+    poses[end], carrier = motion.pose(end), {f.name: f.body for f in robot.description.frames}.get(end, end)
     if carrier != "ground":
         P_t[..., rows[carrier]] = between(carrier, end)
     armature = np.concatenate([np.broadcast_to(j.type.armature, j.nv) for j in map(robot.joint, robot.joints)])
@@ -658,7 +654,3 @@ def _tree_edges(robot: LoopFunctions) -> tuple[dict[str, str], dict[str, str]]:
         placed |= {outer: inner for outer, (inner, _) in edges.items() if inner in placed and outer not in placed}
     del placed["ground"]
     return placed, {outer: edges[outer][1] for outer in placed}
-
-
-def _body_of(robot: LoopFunctions, frame: str) -> str:
-    return {f.name: f.body for f in robot.description.frames}.get(frame, frame)
