@@ -28,7 +28,6 @@ from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.operations import Joint, _operation
 from ..dynamics.options import BatchOptions, ExpressedIn, FrameOptions, StateOptions, Unpack, Wrenches, of_states
 from ..errors import ModelError, ShapeError, StateError, check_name
-from ..mechanism import checked_mechanism
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,7 +312,6 @@ def equations_of_motion(
     >>> bool(form.generalized_inertia[0, 0] < form.joint_inertia[0, 0])      # the base can move
     True
     """
-    checked_mechanism(robot, "robot")
     floating = base_joint(robot, "equations_of_motion")
     q = real_array("q", q)
     v = np.zeros(robot.nv) if v is None else real_rows("v", v, robot.nv, q.shape[:-1])
@@ -383,7 +381,6 @@ def momentum_about(
     >>> (sarrus.floating.momentum_about(robot, [0.0], [1.0], point="tip").round(12) + 0.0).tolist()
     [0.0, 0.0, 0.0, -1.0, 0.0, 0.0]
     """
-    checked_mechanism(robot, "robot")
     h = robot.momentum(q, v)
     if point is None:
         at = robot.center_of_mass(q)
@@ -430,7 +427,6 @@ def base_reaction(
     >>> sarrus.floating.base_reaction(b.build(), [0, 0, 0, 1, 0, 0, 0, 0], np.zeros(7), [0, 0, 0, 0, 0, 0, 2.0])[3:].round(12) + 0.0
     array([-2.,  0.,  0.])
     """
-    checked_mechanism(robot, "robot")
     floating = base_joint(robot, "base_reaction")
     base = _welded_to_base(robot, floating)
     if sprung := [s.name for s in robot.description.springs if "ground" in (s.first[0], s.second[0])]:

@@ -137,7 +137,6 @@ def reaction_null_space(
     >>> int(still.freedom), (still.basis[6:, 0] / still.basis[6, 0]).round(6).tolist()        # the arms turn against each other
     (1, [1.0, -1.0])
     """
-    checked_mechanism(robot, "robot")
     base_joint(robot, "reaction_null_space")
     rows = component_rows(components)
     if not rows:
@@ -194,7 +193,6 @@ def resolved_rate(
     >>> float(robot.velocity(robot.neutral(), v, "arm")[2].round(12)), bool(v[6] > 0.1)
     (0.1, True)
     """
-    checked_mechanism(robot, "robot")
     base_joint(robot, "resolved_rate")
     check_mapping("motions", motions, "frames to velocities", 0)
     rest = momentum_velocity(robot, q, np.zeros(robot.nv), momentum)  # checks q and momentum

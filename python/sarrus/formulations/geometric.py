@@ -187,7 +187,6 @@ def operational_inertia(
         ...
     sarrus.errors.StateError: frame 'tip' can move in 1 of 6 directions: its inertia is infinite in the other directions
     """
-    checked_mechanism(robot, "robot")
     rows = component_rows(components)
     if not rows:
         raise ModelError(f"components must be one or more of {' '.join(PARAMETERS)}; got {components!r}")
@@ -265,7 +264,6 @@ def free_motions(
     >>> int(free.freedom), free.basis.shape
     (1, (3, 1))
     """
-    checked_mechanism(robot, "robot")
     return loop_motions(robot, robot.constraint_jacobian(q, time=time))
 
 
@@ -293,7 +291,6 @@ def projections(
     >>> bool(np.allclose(P_T @ P_T, P_T)), int(np.trace(P_T).round())
     (True, 1)
     """
-    checked_mechanism(robot, "robot")
     M = robot.mass_matrix(q)
     P_T = free_motions(robot, q, time=time).constrained_inverse(M) @ M
     return transposed(P_T), P_T
@@ -330,7 +327,6 @@ def projected_dynamics(
     >>> bool(np.allclose(equations.acceleration, fourbar.forward_dynamics(q, v, [2.0, 0.0, 0.0])))
     True
     """
-    checked_mechanism(robot, "robot")
     gamma = robot.constraint_bias(q, v, time=time)
     M, h = robot.mass_matrix(q), robot.bias_forces(q, v, wrenches=wrenches)
     lead = common_axes({"q, v and time": gamma.shape[:-1], "q, v and wrenches": h.shape[:-1]})
@@ -389,7 +385,6 @@ def virtual_work(
     >>> bool(abs(sarrus.formulations.virtual_work(fourbar, q, rest, a, [2.0, 0.0, 0.0])).max() < 1e-9)
     True
     """
-    checked_mechanism(robot, "robot")
     required = robot.inverse_dynamics(q, v, a, wrenches=wrenches)
     P_omega = projections(robot, q, time=time)[0]
     lead = common_axes({"q, v, a and wrenches": required.shape[:-1], "q and time": P_omega.shape[:-2]})
@@ -434,7 +429,6 @@ def is_involutive(
     >>> bool(sarrus.formulations.is_involutive(disc, disc.assemble())), bool(sarrus.formulations.is_involutive(fourbar, fourbar.assemble()))
     (False, True)
     """
-    checked_mechanism(robot, "robot")
     q, when = robot.normalize(q), real_array("time", 0.0 if time is None else time)
     lead = common_axes({"q": q.shape[:-1], "time": when.shape})
     q, when = np.broadcast_to(q, (*lead, robot.nq)), np.broadcast_to(when, lead)
@@ -545,7 +539,6 @@ def joint_screws(robot: LoopFunctions, q: ArrayLike | None = None, **options: Un
     >>> sarrus.formulations.joint_screws(sarrus.mechanisms.double_pendulum(lengths=(1.0, 1.0))).tolist()
     [[0.0, 1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 1.0, 0.0, 0.0]]
     """
-    checked_mechanism(robot, "robot")
     for name in robot.joints:
         if (joint := robot.joint(name)).nv > 1:
             raise ModelError(
