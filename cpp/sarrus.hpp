@@ -27,6 +27,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "control/path_timing.hpp"
 #include "elements/list.hpp"
 #include "kernels/kernels.hpp"
 #include "kernels/operation_sizes.hpp"

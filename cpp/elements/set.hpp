@@ -59,7 +59,7 @@ template <class E> struct Elements {
 
 struct ForceElements {
   EveryKind<Elements> kinds;
-  unsigned nonempty = 0;  // bit set of the kinds of which there is an element
+  unsigned nonempty = 0;  // bit set of the kinds with at least one element
   // limit of the controllers' total effort for every velocity, including those of loop joints; or null
   const double* effort_limit = nullptr;
   int nz = 0, parameters = 0;  // number of integrated internal states, and of parameters

@@ -108,7 +108,7 @@ void EliminationPlan::order(const Tree& tree, const Constraint* constraint, int 
   }
 }
 
-// Compute the fill-in of the pattern: all later unknowns of row k are added to the row of the first one of them.
+// Compute the fill-in of the pattern: the first later unknown of row k gets all other later unknowns of this row.
 void EliminationPlan::fill(std::vector<std::vector<int>> later, const std::function<void()>& check_interrupt) {
   const int n = static_cast<int>(later.size());
   first_.push_back(0);

@@ -24,7 +24,8 @@ struct Positions::Continuation {
   RowMajor q, inputs;  // configurations; inputs: one row for each state, with the inputs at the start, then at the goal
   Flags on_branch, free, passed, crossed;
 
-  /// Return the reason why the branch of a state does not yield the solution; empty if the branch ends before the goal.
+  /// Return the reason why the solution of a state is not on its branch. The text is empty if the only reason is that the branch ends before the
+  /// goal.
   std::string reason(int i, bool outside_limits) const {
     if (outside_limits) return "joints exceed their limits on the branch";
     if (crossed(i)) return "the branch passes a singular position, at which branches meet";

@@ -165,8 +165,8 @@ Vector Positions::completed(const Vector& q, const Vector* v, const JointNumbers
   const Mechanism& mechanism = model_.mechanism;
   const int nv = mechanism.tree().nv;
   if (q.size() != mechanism.tree().nq || (v && v->size() != nv) || !q.allFinite() || (v && !v->allFinite()))
-    throw std::invalid_argument("q and v must be a finite state of " + std::to_string(mechanism.tree().nq) + " and " +
-                                std::to_string(nv) + " numbers");
+    throw std::invalid_argument("q must have " + std::to_string(mechanism.tree().nq) + " finite numbers, and v " +
+                                std::to_string(nv));
   const char* quantity = v ? "accelerations" : "velocities";
   std::vector<int> given;
   std::vector<Vector> rates;

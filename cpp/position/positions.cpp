@@ -179,7 +179,7 @@ AssembledStates Positions::inverse_kinematics_many(const FrameNumbersByName& fra
   const auto check_rows = [&](const RowMajor& x, int columns, const std::string& name) {
     if ((x.rows() != 1 && x.rows() != count) || x.cols() != columns)
       throw std::invalid_argument(name + " must have 1 or " + std::to_string(count) + " rows of " + std::to_string(columns) +
-                                  "; got " + std::to_string(x.rows()) + " of " + std::to_string(x.cols()));
+                                  " numbers; got " + std::to_string(x.rows()) + " of " + std::to_string(x.cols()));
   };
   if (near.q) check_rows(*near.q, model_.mechanism.tree().nq, "near");
   if (options.time) check_rows(*options.time, 1, "time");

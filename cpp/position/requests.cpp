@@ -38,8 +38,7 @@ RowMajor checked_coordinates(const JointDescription& joint, const std::vector<do
   if ((size == 7 || size == 4) && has_quaternion(joint.kind) && joint.nq == size)
     for (Eigen::Index i = 0; i < x.rows(); ++i) {
       const double norm = x.row(i).head(4).norm();
-      if (!(norm > 0.0))
-        throw NoAnswer("quaternion of joint '" + joint.name + "': is not a rotation; expected a nonzero quaternion");
+      if (!(norm > 0.0)) throw NoAnswer("quaternion of joint '" + joint.name + "' has norm zero; expected a rotation");
       x.row(i).head(4) /= norm;
     }
   return x;

@@ -363,8 +363,10 @@ def table(times: ArrayLike, values: ArrayLike, *, periodic: bool = False) -> Law
     return Law((t[0], *t.tolist()), _tuples(np.array([before, *inner, after])))
 
 
-def quintic_pieces(t: Array, values: Array) -> Array:
+def quintic_pieces(t: Array, values: Array, ends: Array | None = None) -> Array:
     """Return the coefficients (n - 1, 6) of polynomials of degree 5 that have these values and first two derivatives (n, 3) at times t (n,).
+
+    If derivatives jump at these times, `values` are those after, and `ends` (n - 1, 3) those before each time except the first.
 
     >>> import numpy as np
     >>> from sarrus.laws import quintic_pieces
@@ -372,7 +374,7 @@ def quintic_pieces(t: Array, values: Array) -> Array:
     [[0.0, 0.0, 0.0, 10.0, -15.0, 6.0]]
     """
     h = np.diff(t)
-    (x0, r0, b0), (x1, r1, b1) = values[:-1].T, values[1:].T
+    (x0, r0, b0), (x1, r1, b1) = values[:-1].T, (values[1:] if ends is None else ends).T
     # value, rate and acceleration at the end of each piece, minus those of the quadratic polynomial that continues from its beginning
     x = x1 - x0 - h * (r0 + h * b0 / 2.0)
     r, b = (r1 - r0 - h * b0) * h, (b1 - b0) * h**2

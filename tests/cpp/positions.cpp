@@ -1,6 +1,6 @@
-// Answers requests for positions of a mechanism, line by line, for comparison with Python (tests/core/test_core_alone.py): positions
-// FILE.json < requests A request is the name of a function that answer() supports, followed by groups of the form KEY NAME COUNT
-// NUMBERS...
+// Answers requests for positions of a mechanism, line by line, for comparison with Python (tests/core/test_core_alone.py):
+//   positions FILE.json < requests
+// A request is the name of a function that answer() supports, followed by groups of the form KEY NAME COUNT NUMBERS...
 #include <cstdio>
 #include <iostream>
 #include <sstream>

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +34,9 @@ from ..errors import ModelError, ShapeError, StateError
 from ..laws import Law, quintic_pieces, spline
 from ..mechanism import Mechanism, checked_mechanism
 from ..spatial import left_jacobian_inverse
+
+if TYPE_CHECKING:
+    from .timing import TimedPath
 
 __all__ = ["Path", "path_through"]
 
@@ -233,11 +236,64 @@ class Path:
             raise ModelError(f"Path.law requires a joint without a quaternion; '{joint}' is {j.type}: use Path.at")
         if not isinstance(index, Integral) or isinstance(index, bool) or index not in range(j.nq):
             raise ModelError(f"joint '{joint}' has {j.nq} coordinates; index {index!r} is out of range")
-        k = j.q_slice.start + int(index)
+        return self._law(
+            j.q_slice.start + int(index), self.mechanism._length if j.type.coordinates[int(index)][1] == "m" else 1.0
+        )
+
+    def _law(self, k: int, size: float) -> Law:
+        """Return coordinate k of q as a function of time; `size`: its typical size."""
         if self._guide is None:
             rates = self.mechanism._coordinate_rate(self.q[[0, -1]], self.v[[0, -1]])[:, k].tolist()
             return spline(self.t, self.q[:, k], slopes=(rates[0], rates[1]))
-        return self._fitted(k, self.mechanism._length if j.type.coordinates[int(index)][1] == "m" else 1.0)
+        return self._fitted(k, size)
+
+    def timed(
+        self, *, velocity: Any = None, acceleration: Any = None, effort: Any = None,
+        feed: Mapping[str, ArrayLike] | None = None, grid: int = 1000,
+    ) -> TimedPath:  # fmt: skip
+        """Return the fastest motion along this path, from rest to rest, within limits of motors and tools.
+
+        Only the geometry q(s) of the path is used, with its time as the parameter s. The timing s(t) is computed by reachability analysis: s'' is
+        constant in each interval of a grid, and the limits hold in the whole interval, up to errors of third order in its length. The efforts
+        of mechanisms with loops are those of :meth:`~sarrus.Mechanism.actuator_efforts`; they include dampers and dry friction of joints.
+
+        Parameters
+        ----------
+        velocity, acceleration : limits of joints [rad/s, m/s; rad/s², m/s²], one number for all motors (without motors: all joints of the tree), or a
+            mapping of joints (of the tree or of loops) to numbers or (nv,); default and joints without an entry: the `velocity_limit` of motors, and no limit of accelerations
+        effort : limits of motors, as a number or a mapping [N m, N]; default and motors without an entry: `effort_limit`
+        feed : mapping of frames' names to the largest speed of their origin [m/s], or to (speed, acceleration [m/s²])
+        grid : approximate number of intervals; at least two between two waypoints
+
+        Returns
+        -------
+        TimedPath, a :class:`Path` that starts at t = 0, with `duration` and `active`, the active limit in each interval
+
+        Raises
+        ------
+        ModelError, ShapeError, NameNotFoundError
+            A limit is not positive, no limit bounds the motion, or the mechanism has prescribed motions.
+        StateError, NotRealizableError
+            The path cannot be traversed within the limits, for example because a motor cannot hold a pose; or the motors cannot produce the motion.
+
+        References
+        ----------
+        Pham and Pham, A New Approach to Time-Optimal Path Parameterization Based on Reachability Analysis, IEEE T-RO 34, 2018.
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> from sarrus.control.path import path_through
+        >>> arm = sarrus.mechanisms.double_pendulum()
+        >>> path = path_through(arm, [0.0, 1.0, 3.0], [[0.0, 0.0], [0.5, 1.0], [1.0, 0.0]])
+        >>> timed = path.timed(velocity=2.0, acceleration=10.0)
+        >>> q, v, a = timed.at(timed.duration / 2)
+        >>> bool(abs(v).max() <= 2.0 and abs(a).max() <= 10.0), timed.duration < 3.0
+        (True, True)
+        """
+        from .timing import timed
+
+        return timed(self, velocity, acceleration, effort, feed, grid)
 
     def _fitted(self, k: int, size: float) -> Law:
         """Return piecewise quintics, with as many pieces as the error requires.
@@ -257,9 +313,10 @@ class Path:
             count *= 2
 
 
-def _quintics(t: Array, values: Array) -> Law:
-    """Return the time function with these values, rates and accelerations (n, 3) at times t (n,); it is linear before and after."""
-    rows = np.array([[*values[0, :2], 0, 0, 0, 0], *quintic_pieces(t, values), [*values[-1, :2], 0, 0, 0, 0]])
+def _quintics(t: Array, values: Array, ends: Array | None = None) -> Law:
+    """Return the time function by :func:`~sarrus.laws.quintic_pieces`; it is linear before and after."""
+    pieces = quintic_pieces(t, values, ends)
+    rows = np.array([[*values[0, :2], 0, 0, 0, 0], *pieces, [*values[-1, :2], 0, 0, 0, 0]])
     return Law((t[0], *t.tolist()), tuple(map(tuple, rows.tolist())))
 
 

@@ -169,8 +169,6 @@ def joint_bases(
     >>> phi.ravel().tolist(), phi_c.shape
     ([0.0, 1.0, 0.0, 0.0, 0.0, 0.0], (6, 5))
     """
-    if not isinstance(robot, StateFunctions):
-        raise TypeError(f"robot must be a Mechanism; got {robot!r}")
     of = robot._tree_joint(joint)
     phi = robot._motion_space(q)[..., of.v_slice]
     if of.nv == 0:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -53,6 +54,7 @@ QUANTITIES = (*SPACES, "energy", "loop_error", "momentum", "reactions", "efforts
 Curve = tuple[str, str, Array]  # name, unit, values (n,)
 # curves of two units share a panel, with axes on the left and the right, if each unit has at most this number of curves
 FEW_A_SIDE = 3
+SEVERAL_UNITS = "the curves have several units, {}; ax= can show one unit: omit ax=, or name fewer quantities"
 MANY = 12  # for more coordinates, a figure without named quantities shows only the motors' coordinates
 
 
@@ -79,9 +81,7 @@ def figure(run: Trajectory, quantities: str | Sequence[str] | None, ax: Axes | N
     if len(titled) == 2 and max(map(len, titled.values())) <= FEW_A_SIDE:
         return canvas.facing(run.t, titled, ax)
     if len(titled) > 1 and ax is not None:
-        raise ValueError(
-            f"the curves have several units, {', '.join(panels)}; ax= can show one unit: omit ax=, or name fewer quantities"
-        )
+        raise ValueError(SEVERAL_UNITS.format(", ".join(panels)))
     if len(titled) > 1:
         return canvas.stacked(run.t, titled)
     # the default applies to a mechanism without degrees of freedom, which has no curve
@@ -134,9 +134,7 @@ def bundle(
         for text, unit, y in _bundles(sweep, name):
             panels.setdefault(unit, {})[text] = y
     if len(panels) > 1 and ax is not None:
-        raise ValueError(
-            f"the curves have several units, {', '.join(panels)}; ax= can show one unit: omit ax=, or name fewer quantities"
-        )
+        raise ValueError(SEVERAL_UNITS.format(", ".join(panels)))
     return canvas.bundles(sweep.t, panels, steps, lines, ax)
 
 
@@ -532,10 +530,9 @@ MOST_BARS = 2000  # largest number of bars in a picture
 
 def mechanism_html(robot: Mechanism) -> str:
     """Return HTML with the picture of a mechanism at home and its tree."""
-    try:
-        q = robot.assemble() if robot.nc else start_near(robot, None, {}, 0.0)
-    except SarrusError:  # the picture shows the open loops; `sarrus info` and `sarrus check` report the error
-        q = start_near(robot, None, {}, 0.0)
+    q = start_near(robot, None, {}, 0.0)
+    with suppress(SarrusError):  # the picture shows the open loops; `sarrus info` and `sarrus check` report the error
+        q = robot.assemble() if robot.nc else q
     lines = str(robot).split("\n")
     if len(lines) > MOST_LINES:
         lines = [*lines[:MOST_LINES], f"... and {len(lines) - MOST_LINES} lines more: print(robot)"]
