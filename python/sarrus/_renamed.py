@@ -138,8 +138,18 @@ SYNONYMS = {
         **dict.fromkeys(("Body", "Link", "RigidBody"), "Builder.add_body"),
         "Motor": _MOTOR,
         **dict.fromkeys(("Model", "Robot", "System", "MultibodyPlant"), "sarrus.Builder, or sarrus.load(path)"),
+        **dict.fromkeys(("Simulation", "Simulator"), "sarrus.simulate(robot, q, v, duration)"),
+        **dict.fromkeys(("from_urdf", "load_urdf", "from_mjcf", "load_mjcf", "from_file"), "sarrus.load(path)"),
         **dict.fromkeys(("SE3", "Pose"), "sarrus.Transform"),
         "SO3": "sarrus.Rotation",
+    },
+    "sarrus.control": {
+        **dict.fromkeys(("PD", "Servo"), "sarrus.control.PID(joint, proportional=..., derivative=...)"),
+        **dict.fromkeys(("Torque", "ConstantEffort", "Motor"), "sarrus.control.FeedforwardEffort(joint, effort)"),
+        **dict.fromkeys(("Force", "Wrench", "ExternalForce"), _WRENCHES),
+        "Friction": "friction= of joints such as sarrus.Revolute, or sarrus.control.LuGreFriction",
+        **dict.fromkeys(("Spring", "Damper"), "Builder.add_spring, or stiffness= and damping= of joints such as sarrus.Revolute"),
+        "Gravity": "sarrus.control.GravityCompensation; gravity= of sarrus.Builder",
     },
     "Builder": {
         **dict.fromkeys(("add_link", "add_rigid_body", "body"), "Builder.add_body"),
