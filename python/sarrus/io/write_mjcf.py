@@ -71,7 +71,7 @@ class _Writer(Writer):
             self._site(frame.body, frame.name, frame.placement)
         self.meshes: dict[str, None] = {}
         for visual in d.visuals:
-            self._geom(visual)
+            self._shape(visual, rgba=visual.color, contype="0", conaffinity="0", group="2")
         for shape in d.shapes:
             self._collision(shape)
         if self.meshes:
@@ -194,9 +194,6 @@ class _Writer(Writer):
             return
         place, kind = _placed(spec.placement), shape._kind.lower()
         add(self.body[spec.body], "geom", type=kind, size=size, **place, **attributes, mass="0")
-
-    def _geom(self, visual: VisualSpec) -> None:
-        self._shape(visual, rgba=visual.color, contype="0", conaffinity="0", group="2")
 
     def _collision(self, spec: ShapeSpec) -> None:
         spin, roll = spec.torsional_friction, spec.rolling_friction
