@@ -383,20 +383,16 @@ class _Reader:
                 prim.note("parameters of fixed joints, such as damping, are not read")
             return (joints.Fixed() if kind == "fixed" else joints.Spherical(**terms)), bool(prim.all("drive")), False
 
-    def _numbers(
-        self, prim: Prim, turns: bool, instance: str, low: str = "", high: str = ""
-    ) -> tuple[dict[str, Any], bool]:
-        """Return the parameters of an axis, and True if a drive acts on it; `low` and `high` are attributes for limits of a LimitAPI."""
+    def _numbers(self, prim: Prim, turns: bool, instance: str) -> tuple[dict[str, Any], bool]:
+        """Return the parameters of an axis, and True if a drive acts on it; `instance` is the name of its drive and of its LimitAPI."""
         drive = next((part for part in prim.all("drive") if part.get("name") == instance), None)
         if drive is not None and drive.number("physics:maxForce", math.inf, finite=False) == 0.0:
             drive = None
         axis = Element("joint", {**prim.attributes}, prim.source, prim.line, self.root, prim.notes, prim.grammar)
         axis.children = [] if drive is None else [drive]
-        if low:
-            limit = next((part for part in prim.all("limit") if part.get("name") == instance), None)
-            for name, key in ((low, "physics:low"), (high, "physics:high")):
-                if limit is not None and key in limit.attributes:
-                    axis.attributes[name] = limit.attributes[key]
+        for limit in (part for part in prim.all("limit") if part.get("name") == instance):
+            ends = {"physics:lowerLimit": "physics:low", "physics:upperLimit": "physics:high"}
+            axis.attributes |= {end: limit.attributes[key] for end, key in ends.items() if key in limit.attributes}
         numbers: dict[str, Any] = USD.read(axis)
         for row in USD.numbers:
             if row.field in numbers:
@@ -422,7 +418,7 @@ class _Reader:
             elif low > high:
                 locked.add(limit.get("name"))
         free = [f"{kind}{axis}" for kind in ("rot", "trans") for axis in LETTERS if f"{kind}{axis}" not in locked]
-        per = [self._numbers(prim, name[0] == "r", name, "physics:lowerLimit", "physics:upperLimit") for name in free]
+        per = [self._numbers(prim, name[0] == "r", name) for name in free]
         turning = [name[-1] for name in free if name[0] == "r"]
         sliding = [name[-1] for name in free if name[0] == "t"]
         driven = any(has_drive for _, has_drive in per)

@@ -33,7 +33,7 @@ from . import lowering
 from .document import Mimic, Names
 from .formats import SDF, put
 from .lowering import PosedWriter, Step
-from .outline import Element, Link, Losses, add, add_drake, listed
+from .outline import IDENTITY, Element, Link, Losses, add, add_drake, listed
 from .sdf_document import COEFFICIENTS, PATCH, TORSIONAL
 
 
@@ -158,7 +158,7 @@ class _Writer(PosedWriter):
             SDF.write(axis, values)
 
     def place(self, element: Element, place: Transform) -> None:
-        if not np.array_equal(place.matrix, np.eye(4)):
+        if place != IDENTITY:
             put(element, "pose", [*place.translation, *Rotation(place.rotation).rpy])
 
     # ---- constraints -------------------------------------------------------------------------------------------------

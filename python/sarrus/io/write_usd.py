@@ -37,7 +37,7 @@ from .document import Mimic
 from .formats import USD, has_passive, put
 from .lowering import PosedWriter, Step
 from .mesh_files import hull, hull_faces
-from .outline import Element, Link, Losses, add, frame_along, link_of, no_shape, principal_axes, wxyz
+from .outline import IDENTITY, Element, Link, Losses, add, frame_along, link_of, no_shape, principal_axes, wxyz
 from .usd import factor
 from .usd_stage import write_stage
 
@@ -261,7 +261,7 @@ class _Writer(PosedWriter):
         return element
 
     def place(self, element: Element, place: Transform) -> None:
-        if not np.array_equal(place.matrix, np.eye(4)):
+        if place != IDENTITY:
             put(element, "@pose", [*place.translation, *Rotation(place.rotation).quaternion])
 
 
@@ -270,10 +270,8 @@ def _in_file(value: float | None, unit: float) -> float | None:
     if value is None or not np.isfinite(value):
         return value
     nearest = value / unit
-    return next(
-        (x for x in (nearest, np.nextafter(nearest, np.inf), np.nextafter(nearest, -np.inf)) if x * unit == value),
-        nearest,
-    )
+    others = np.nextafter(nearest, np.inf), np.nextafter(nearest, -np.inf)
+    return next((x for x in (nearest, *others) if x * unit == value), nearest)
 
 
 save = partial(lowering.save, _Writer)
