@@ -32,6 +32,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -314,14 +315,13 @@ class _Reader:
                 continue
             fact = "joints between one pair of bodies are read as a chain, in the order of the stage:"
             self.joints[names[0]].note(fact, ", ".join(names))
-            for name in names[:-1]:
+            for name, following in pairwise(names):
                 between = self.names.new(f"{child}.{name}")
                 self.builder.add_body(between)
                 self.chain_end[between] = child
                 (_, at_parent), (_, at_child) = kept[name]
                 kept[name] = (parent, at_parent), (between, at_child)
                 parent = between
-                following = names[names.index(name) + 1]
                 # the frame of a massless body is the child's frame
                 kept[following] = (between, kept[following][1][1]), kept[following][1]
 

@@ -116,10 +116,8 @@ class _Writer(PosedWriter):
             self.note_missing(spec)
             if kind == "Helical":
                 put(element, "screw_thread_pitch", 2 * np.pi * vars(link.joint)["pitch"])
-            axis = link.axes[0]
-            self.coordinates[spec.name, 0] = spec.name
-            self.driven |= {spec.name} if spec.actuated else set()
-            self._axis(element, spec, Step(spec.name, axis, self.numbers(link, axis)), axis.direction)
+            step = next(self.steps(link))
+            self._axis(element, spec, step, step.axis.direction)
 
     def step(self, spec: JointSpec, step: Step, inner: tuple[str, Transform], outer: tuple[str, Transform]) -> None:
         element = self._element(step.name, "revolute" if step.turns else "prismatic", inner[0], *outer)

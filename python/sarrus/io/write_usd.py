@@ -109,8 +109,8 @@ class _Writer(PosedWriter):
             kind in USD.joints and not has_passive(spec.joint) and spec.joint.velocity_limit is None
         ):
             self.note_missing(spec)
-            numbers = {axis: self.numbers(link, axis) for axis in link.axes}
-            self._axes(spec, kind, ends, [Step(spec.name, axis, values) for axis, values in numbers.items()])
+            general = [Step(spec.name, axis, self.numbers(link, axis)) for axis in link.axes if kind not in WORDS]
+            self._axes(spec, kind, ends, general or list(self.steps(link)))
         else:
             self.note_missing(spec)
             self.joint_chain(link)
@@ -131,10 +131,7 @@ class _Writer(PosedWriter):
         if kind in WORDS:
             put(element, "@physics:axis", letter)
             self.axes[steps[0].name] = element, steps[0].turns
-            if spec.actuated and steps[0].pitch is None:
-                self.driven.add(steps[0].name)
             element.set("id", f"joint {steps[0].name}")
-            self.coordinates.setdefault((spec.name, steps[0].axis.index), steps[0].name)
             self._numbers(element, element, steps[0], spec, "angular" if steps[0].turns else "linear")
             return
         self.note_planar(link_of(spec))
