@@ -205,8 +205,8 @@ def delta(
         b.link(f"arm{k}", upper, f"motor{k}", Revolute("y"), "ground", at, home=0.0, actuated=True)
         for side, across in (("a", -spacing / 2), ("b", spacing / 2)):
             # axes y and then x, so that the rod cannot spin about itself
-            elbow, at = Universal("y", "x"), (arm, across, 0)
-            b.link(f"rod{k}{side}", rod, f"elbow{k}{side}", elbow, f"arm{k}", at, home=[lean, 0.0])
+            elbow, tip = Universal("y", "x"), (arm, across, 0)
+            b.link(f"rod{k}{side}", rod, f"elbow{k}{side}", elbow, f"arm{k}", tip, home=[lean, 0.0])
     plate = Inertia.cylinder(mass, platform_radius, platform_radius / 5)
     b.floating("platform", plate, (0, 0, -depth), free=platform_free)
     if not platform_free:
