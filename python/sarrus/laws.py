@@ -246,27 +246,11 @@ def spline(times: ArrayLike, values: ArrayLike, *, slopes: tuple[float, float] =
     with np.errstate(over="ignore", invalid="ignore"):
         h = np.diff(t)
         secant = np.diff(y) / h
-        d = _inner_slopes(h, secant, start, end)
+        d = _core.spline_slopes(t, y, start, end)
         second, third = (3.0 * secant - 2.0 * d[:-1] - d[1:]) / h, (d[:-1] + d[1:] - 2.0 * secant) / h / h
     inner = np.stack([y[:-1], d[:-1], second, third], axis=-1)
     pieces = [(y[0], start, 0.0, 0.0), *inner.tolist(), (y[-1], end, 0.0, 0.0)]
     return Law((t[0], *t), _tuples(np.array(pieces)))
-
-
-def _inner_slopes(h: Array, secant: Array, start: float, end: float) -> Array:
-    """Return the slopes (n,) at the points that make the acceleration continuous: a tridiagonal system, which needs no pivots."""
-    d = np.empty(len(h) + 1)
-    d[0], d[-1] = start, end
-    # solves h[i] d[i-1] + 2 (h[i-1] + h[i]) d[i] + h[i-1] d[i+1] = 3 (h[i] secant[i-1] + h[i-1] secant[i]) by elimination and back substitution
-    ratio, right_side = np.zeros(len(h)), np.empty(len(h))
-    right_side[0] = start
-    for i in range(1, len(h)):
-        pivot = 2.0 * (h[i - 1] + h[i]) - h[i] * ratio[i - 1]
-        ratio[i] = h[i - 1] / pivot
-        right_side[i] = (3.0 * (h[i] * secant[i - 1] + h[i - 1] * secant[i]) - h[i] * right_side[i - 1]) / pivot
-    for i in range(len(h) - 1, 0, -1):
-        d[i] = right_side[i] - ratio[i] * d[i + 1]
-    return d
 
 
 def _finite(value: ArrayLike, label: str, axes: int) -> Array:

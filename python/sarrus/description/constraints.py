@@ -9,10 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from .. import _core
-from .._arrays import Array
 from ..errors import ModelError
 from ..laws import Law
 from ..spatial import Transform
@@ -111,16 +108,6 @@ class ConstraintSpec(Part):
         time : time [s]
         """
         return None
-
-    def row_sizes(self, J: Array, units: Callable[[str], Array]) -> Array:
-        """Return the scale (rows,) of the constraint's rows, for relations of coordinates.
-
-        Parameters
-        ----------
-        J : (rows, nv) Jacobian of the rows [units of the rows per rad, m]
-        units : function that returns the scales of a joint's velocities [rad/s, m/s]
-        """
-        return np.asarray(np.linalg.norm(J, axis=1))
 
 
 @dataclass(frozen=True)
@@ -240,13 +227,6 @@ class CouplerSpec(ConstraintSpec):
         raise ModelError(
             f"joint '{joint}' cannot be locked at {list(q)}: constraint '{self.name}' {reason}; first remove the constraint"
         )
-
-    def row_sizes(self, J: Array, units: Callable[[str], Array]) -> Array:
-        sizes = [
-            sum(k * abs(c) * units(joint)[index] ** k for k, c in enumerate(coefficients, 1))
-            for joint, index, coefficients in self.terms
-        ]
-        return np.array([np.linalg.norm(sizes)])
 
     def __str__(self) -> str:
         right = "law(t)" if self.law is not None else f"{self.offset:g}"
