@@ -27,6 +27,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "control/path_timing.hpp"
 #include "elements/list.hpp"
 #include "kernels/kernels.hpp"
 #include "kernels/operation_sizes.hpp"
@@ -234,7 +235,7 @@ class Robot : public Mechanism {
         loops.row_scale.cwiseInverse().asDiagonal() * loops.jacobian(at) * loops.column_scale.cwiseInverse().asDiagonal();
     return sarrus::free_motions(J, loops.column_scale, loops.row_scale);
   }
-  /// Compute S (nv, nu) of the mechanism's motors, or of motors in these joints: S u is the generalised force of efforts u.
+  /// Compute S (nv, nu) for the mechanism's motors, or for motors in these joints: S u is the generalised force of the efforts u.
   Matrix actuation_matrix(const Input& q, const std::optional<Names>& actuated = {}) const {
     return motor_rows(functions(), configuration("actuation_matrix", q), motors(actuated)).transpose();
   }
@@ -281,8 +282,8 @@ class Robot : public Mechanism {
   Path path_through(const Vector& times, const RowMajor& q, const std::optional<RowMajor>& ends = {}) const {
     return Path::through(functions(), times, q, ends);
   }
-  /// Draw random configurations (n, nq) within joint limits, with closed loops if `closed`. A seed gives other numbers than in Python, whose
-  /// generators are NumPy's.
+  /// Draw random configurations (n, nq) within joint limits, with closed loops if `closed`. The same seed yields other configurations than in Python,
+  /// which uses NumPy's generators.
   RowMajor random(int count, RandomNumbers& numbers, bool closed = false) const {
     const bool open = !closed || constraints().empty();
     const auto draw = [&](int n) { return open_configurations(positions_->model(), n, numbers, open ? 1.0 : tree().length); };
@@ -304,7 +305,7 @@ class Robot : public Mechanism {
                             const std::optional<double>& time = {}) const {
     return numbers(positions_->complete_velocity(vector(q), joints, frames, time));
   }
-  /// Compute the accelerations that satisfy the constraints in the same way.
+  /// Compute the accelerations that satisfy the constraints, for given accelerations of some joints and frames.
   Numbers complete_acceleration(const Input& q, const Input& v, const JointNumbersByName& joints,
                                 const FrameNumbersByName& frames = {}, const std::optional<double>& time = {}) const {
     return numbers(positions_->complete_acceleration(vector(q), vector(v), joints, frames, time));

@@ -16,6 +16,7 @@ MODULES = sorted(
     | {
         "spatial",
         "calibration",
+        "cams",
         "design",
         "dimensions",
         "generation",

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import sarrus
 from sarrus.description import CouplerSpec, DistanceSpec, JointSpec, PfaffianSpec, RollingSpec
-from sarrus.laws import Law
+from sarrus.laws import Law, table
 from tests.oracles import Closed
 from tests.oracles.closed import law_values, unit
 from tests.oracles.joint_motion import compose, joint_motion
@@ -197,7 +197,7 @@ class _Draw:
     def needs(self, spec):
         """Return the joints that must be in the tree."""
         if isinstance(spec, CouplerSpec):
-            return {name for name, _, _ in spec.terms}
+            return set(spec.position_joints)
         return set(spec.joints) if isinstance(spec, PfaffianSpec) else set()
 
     def two_bodies(self):
@@ -276,7 +276,10 @@ class _Draw:
             return CouplerSpec(name, ((joint, k, (1.0,)),), 0.0, law), np.zeros(0)
         terms = tuple((joint, k, tuple(self.rng.normal(size=self.rng.integers(1, 4)))) for joint, k in chosen)
         offset = sum(c * self.coordinates[joint][k] ** n for joint, k, cs in terms for n, c in enumerate(cs, 1))
-        return CouplerSpec(name, terms, float(offset)), np.zeros(0)
+        products = random_products(chosen, self.rng)
+        for product in products:
+            offset += np.prod([law_values(f, self.coordinates[joint][k])[0] for joint, k, f in product])
+        return CouplerSpec(name, terms, float(offset), None, products), np.zeros(0)
 
     def rolling(self, name, kind):
         rng = self.rng
@@ -367,6 +370,21 @@ def random_law(rng):
     at_one = np.array([sum(c), c[1] + 2 * c[2] + 3 * c[3], c[2] + 3 * c[3], rng.normal() * 0.3])
     harmonic = rng.normal() * 0.2, rng.uniform(0.5, 3), rng.uniform(0, 6)
     return Law((0.0, 1.0), (tuple(c.tolist()), tuple(at_one.tolist())), (tuple(map(float, harmonic)),))
+
+
+def random_products(coordinates, rng):
+    """Return products of functions for a coupler: none, a function, or also a product of functions of two coordinates.
+
+    The generator is copied, so that the other draws are those of mechanisms without functions.
+    """
+    own = np.random.default_rng(rng.bit_generator.state["state"]["state"] % 2**63)
+    if own.random() < 0.4:
+        return ()
+    (a, i), (b, k) = coordinates[-1], coordinates[0]
+    values = own.normal(size=8) * 0.5
+    periodic = table(np.linspace(-1.0, 1.0 + own.uniform(0.0, 3.0), 9), [*values, values[0]], periodic=True)
+    f, g = (periodic, random_law(own)) if own.random() < 0.5 else (random_law(own), periodic)
+    return ((a, i, f),), *(((a, i, random_law(own)), (b, k, g)),) * int(own.random() < 0.5)
 
 
 def closed_mechanisms(**options):

@@ -8,6 +8,7 @@ import numpy as np
 import sarrus
 from sarrus.description import CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
 from sarrus.description.joints import Cable
+from sarrus.laws import Law
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,19 @@ def scaled(robot, m, kg, s=None):
                 (name, index, tuple(c * of[0] / x ** (k + 1) for k, c in enumerate(coefficients)))
                 for x, (name, index, coefficients) in zip(of, spec.terms, strict=True)
             ]
-            return dataclasses.replace(spec, terms=tuple(terms), offset=spec.offset * of[0])
+
+            def function(name, index, law, size):
+                x = units.of(robot.joint(name).type.coordinates[index][1])
+                pieces = size * np.array(law.coefficients) / x ** np.arange(len(law.coefficients[0]))
+                waves = tuple((size * amplitude, rate / x, phase) for amplitude, rate, phase in law.harmonics)
+                starts = tuple(x * start for start in law.starts)
+                return name, index, Law(starts, tuple(map(tuple, pieces.tolist())), waves, x * law.period)
+
+            products = [
+                tuple(function(*factor, of[0] if k == 0 else 1.0) for k, factor in enumerate(product))
+                for product in spec.products
+            ]
+            return dataclasses.replace(spec, terms=tuple(terms), offset=spec.offset * of[0], products=tuple(products))
         raise NotImplementedError(spec)
 
     by = {j.name: [units.of(unit) for _, unit in j.joint.coordinates] for j in d.joints}

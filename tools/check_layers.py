@@ -41,7 +41,7 @@ PYTHON = (
     ("_arrays", "_files", "_showing"),
     ("_build", "spatial"),
     ("laws", "rolling", "shapes"),
-    ("description",),
+    ("cams", "description"),
     ("dynamics",),
     ("analysis",),
     ("variants",),

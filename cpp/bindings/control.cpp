@@ -7,6 +7,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "../control/path_timing.hpp"
 #include "../control/quadratic_programme.hpp"
 #include "../reading/tasks.hpp"
 #include "arrays.hpp"
@@ -14,6 +15,8 @@
 #include "fields.hpp"
 #include "force_elements.hpp"
 #include "from_python.hpp"
+#include "gil.hpp"
+#include "results.hpp"
 #include "state.hpp"
 
 namespace sarrus::bindings {
@@ -136,7 +139,7 @@ struct ControllerWriter {
   }
   static py::object of(const Mat3<double>& R) { return of(Transform<double>{R, zero3<double>()}); }
   static py::object of(const Law& law) {
-    if (law.each.empty()) return py::make_tuple(of(law.start), of(law.coefficient), of(law.harmonic));
+    if (law.each.empty()) return py::make_tuple(of(law.start), of(law.coefficient), of(law.harmonic), law.period);
     return py::make_tuple(of(law.each), law.parameter_index);
   }
   static py::object of(const Components& x) { return of(x.row); }
@@ -310,6 +313,23 @@ class TaskController {
   int rows_ = 0;
 };
 
+py::dict fastest_timing_of(const Numbers& lengths, const Numbers& a, const Numbers& b, const Numbers& c,
+                           const std::optional<Numbers>& d, int vectors, bool free_start, bool free_end) {
+  const Count n = lengths.size(), m = a.ndim() == 2 ? a.shape(1) : 0;
+  for (const Numbers* x : {&a, &b, &c, d ? &*d : &c})
+    if (lengths.ndim() != 1 || n == 0 || x->ndim() != 2 || x->shape(0) != 2 * n + 1 || x->shape(1) != m || m < 3 * vectors)
+      throw py::value_error("expected n lengths, and limits (2 n + 1, m)");
+  const PathLimits path{
+      static_cast<int>(n),    static_cast<int>(m) - 3 * vectors, vectors, lengths.data(), a.data(), b.data(), c.data(),
+      d ? d->data() : nullptr};
+  PathTiming timing;
+  {
+    const WithoutGil free;
+    timing = fastest_timing(path, free_start, free_end);
+  }
+  return as_python(timing);
+}
+
 }  // namespace
 
 TaskControl to_task_control(const Mechanism& m, const py::dict& d) {
@@ -368,6 +388,8 @@ void bind_control(py::module_& m) {
              return to_task_control(mechanism.cast<const Mechanism&>(), d);
            }),
            py::arg("mechanism"), py::arg("described"));
+  m.def("fastest_timing", &fastest_timing_of, py::arg("lengths"), py::arg("a"), py::arg("b"), py::arg("c"), py::arg("d"),
+        py::arg("vectors"), py::arg("free_start"), py::arg("free_end"));
   m.def("task_table", &task_table, "(key, sort) of the fields of each kind of task, by its name.");
 }
 

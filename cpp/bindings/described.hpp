@@ -68,8 +68,8 @@ inline Inertia<double> to_inertia(const pybind11::handle& h) {
   return {m, com * m, parallel_axes<double>(m, com, {I[0], I[1], I[2], I[4], I[5], I[8]})};
 }
 
-/// Convert a time function: either (starts, coefficients of all pieces, harmonics), or (a list of such functions, index of the run's parameter that
-/// selects one of them).
+/// Convert a time function: either (starts, coefficients of all pieces, harmonics, period, which earlier versions do not store), or (a list of such
+/// functions, index of the run's parameter that selects one of them).
 inline Law to_law(const pybind11::handle& h) {
   const auto t = h.cast<pybind11::tuple>();
   if (t.size() == 2) {
@@ -77,7 +77,9 @@ inline Law to_law(const pybind11::handle& h) {
     for (const pybind11::handle& law : t[0].cast<pybind11::list>()) chosen.each.push_back(to_law(law));
     return chosen;
   }
-  return {t[0].cast<std::vector<double>>(), t[1].cast<std::vector<double>>(), t[2].cast<std::vector<double>>()};
+  Law law{t[0].cast<std::vector<double>>(), t[1].cast<std::vector<double>>(), t[2].cast<std::vector<double>>()};
+  if (t.size() > 3) law.period = t[3].cast<double>();
+  return law;
 }
 inline std::optional<Law> to_optional_law(const pybind11::handle& h) {
   if (h.is_none()) return std::nullopt;

@@ -133,6 +133,7 @@ Law law_of_python(const py::handle& h) {
     if (!numbers) throw py::error_already_set();
     append(numbers, *parts[k]);
   }
+  law.period = h.attr("period").cast<double>();
   return law;
 }
 bool is_law(const py::handle& h) { return is_instance(h, bindings::from_python().Law); }
@@ -260,7 +261,7 @@ struct TermWriter {
   static py::object of(const NumberArray& x) { return py::int_(x.at); }
   static py::object of(const Range& x) { return py::int_(x.lower.at); }
   static py::object of(const Law& law) {
-    if (law.each.empty()) return py::make_tuple(of(law.start), of(law.coefficient), of(law.harmonic));
+    if (law.each.empty()) return py::make_tuple(of(law.start), of(law.coefficient), of(law.harmonic), law.period);
     return py::make_tuple(of(law.each), law.parameter_index);
   }
   static py::object of(const Law* const& law) { return law ? of(*law) : py::none(); }

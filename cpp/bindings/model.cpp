@@ -242,10 +242,10 @@ void read(const Given& g, model::BodyPoint& to) {
   read({body, "body", [&g] { return g.called(); }}, to.body);
   read(g.part(point, g.label + " point"), to.point);
 }
-void read(const Given& g, model::Term& to) {
-  const auto term = py::reinterpret_borrow<py::sequence>(g.value);
-  const py::object joint = term[0], index = term[1], coefficients = term[2];
-  const py::object key = index.is_none() ? joint : py::object(py::make_tuple(joint, index));
+/// Read the coordinate of a term or factor (name of the joint, index or None, numbers); return its key.
+template <class Part> py::object read_coordinate(const Given& g, const py::sequence& part, Part& to) {
+  const py::object joint = part[0], index = part[1];
+  py::object key = index.is_none() ? joint : py::object(py::make_tuple(joint, index));
   read(g.part(joint, "joint"), to.joint);
   to.index = model::Term::only;
   if (!index.is_none()) {
@@ -254,6 +254,11 @@ void read(const Given& g, model::Term& to) {
     to.index =
         static_cast<int>(std::max<Py_ssize_t>(-1000000, std::min<Py_ssize_t>(1000000, PyNumber_AsSsize_t(index.ptr(), nullptr))));
   }
+  return key;
+}
+void read(const Given& g, model::Term& to) {
+  const auto term = py::reinterpret_borrow<py::sequence>(g.value);
+  const py::object key = read_coordinate(g, term, to), coefficients = term[2];
   read(g.part(coefficients, "coefficients of " + shown(key)), to.coefficients);
 }
 
@@ -264,6 +269,12 @@ void read(const Given& g, Law& to) {
     read({value, key, {}}, member);
   }});
   to = fields.made();
+}
+void read(const Given& g, model::Factor& to) {
+  const auto factor = py::reinterpret_borrow<py::sequence>(g.value);
+  read_coordinate(g, factor, to);
+  const py::object function = factor[2];
+  read(g.part(function, "function"), to.function);
 }
 void read(const Given& g, Transform<double>& to) {
   to = Transform<double>::identity();
@@ -485,7 +496,9 @@ struct Written {
   py::object operator()(const Law& law) const {
     Law before;
     read({original, "law", {}}, before);
-    if (before.start == law.start && before.coefficient == law.coefficient && before.harmonic == law.harmonic) return unchanged();
+    if (before.start == law.start && before.coefficient == law.coefficient && before.harmonic == law.harmonic &&
+        before.period == law.period)
+      return unchanged();
     return made(Py_TYPE(original.ptr()), model::LawFields(law));
   }
   template <class T> py::object operator()(const std::optional<T>& x) const { return x ? (*this)(*x) : py::none(); }
@@ -493,6 +506,20 @@ struct Written {
     py::tuple all(laws.size());
     const auto before = py::reinterpret_borrow<py::sequence>(original);
     for (std::size_t k = 0; k < laws.size(); ++k) all[k] = k < before.size() ? py::object(before[k]) : py::none();
+    return std::move(all);
+  }
+  py::object operator()(const std::vector<std::vector<model::Factor>>& products) const {
+    py::tuple all(products.size());
+    const auto before = py::reinterpret_borrow<py::sequence>(original);
+    for (std::size_t m = 0; m < products.size(); ++m) {
+      const py::sequence factors = before[m];
+      py::tuple product(products[m].size());
+      for (std::size_t k = 0; k < products[m].size(); ++k) {
+        const py::sequence factor = factors[k];
+        product[k] = py::make_tuple(to_text(products[m][k].joint), products[m][k].index, factor[2]);
+      }
+      all[m] = product;
+    }
     return std::move(all);
   }
   py::object operator()(const std::vector<std::vector<double>>& rows) const {

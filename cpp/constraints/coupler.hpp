@@ -1,16 +1,15 @@
 // A relation between coordinates: a gear, a belt, a cam, a motion prescribed by a function of time. With polynomials P_k without
-// constants,
-//   phi   = sum P_k(q_k) - offset - g(t)               (1) [rad or m]
-//   J     = P_k'(q_k)                                  J v = g-dot
-//   gamma = g-dot-dot - sum P_k''(q_k) v_k^2
+// constants, and products p_m of functions of coordinates (function.hpp),
+//   phi   = sum P_k(q_k) + sum p_m(q) - offset - g(t)  (1) [rad or m]
+//   J     = P_k'(q_k) + sum dp_m/dq_k                  J v = g-dot
+//   gamma = g-dot-dot - sum P_k''(q_k) v_k^2 - sum v' (d2p_m/dq2) v
 // removes 1 dof.
 #pragma once
 
 #include <cstdlib>
 #include <optional>
 
-#include "law.hpp"
-#include "row.hpp"
+#include "function.hpp"
 
 namespace sarrus {
 
@@ -19,10 +18,13 @@ struct Coupler : BetweenCoordinates {
   std::vector<std::vector<double>> coefficients;  // coefficients of q, q^2, ...; one polynomial per coordinate
   double offset = 0.0;
   std::optional<Law> law;
+  std::vector<Product> products;
 
   int rows() const { return 1; }
   bool driven() const { return law.has_value(); }
-  template <class F> void fields(F field) { field("coefficients", coefficients), field("offset", offset), field("law", law); }
+  template <class F> void fields(F field) {
+    field("coefficients", coefficients), field("offset", offset), field("law", law), field("products", products);
+  }
 
   template <class T, class Entry> SARRUS_INLINE CoordinateRow<T> evaluate(const CoordinateState<T>& s, int, Entry entry) const {
     T g[3] = {T(0.0), T(0.0), T(0.0)};
@@ -41,6 +43,7 @@ struct Coupler : BetweenCoordinates {
       }
       value += p;
       if (s.v) gamma -= p2 * s.v[s.column[i]] * s.v[s.column[i]];
+      for (const Product& product : products) product.add(s, i, value, gamma, p1, steepest);
       entry(i, p1, steepest);
     }
     return {value, g[1], gamma};

@@ -1,4 +1,4 @@
-// A coordinate as a function of time g(t): piecewise polynomial plus harmonics, with g-dot and g-dot-dot.
+// A function of time g(t), or of a coordinate: piecewise polynomial plus harmonics, with its derivatives.
 #pragma once
 
 #include <cmath>
@@ -14,17 +14,21 @@ struct Law {
   std::vector<double> harmonic;     // for each harmonic: amplitude, angular frequency [rad/s], phase [rad]
   std::vector<Law> each{};          // time functions of the runs, if they differ
   int parameter_index = -1;  // index, in the parameters of a run, of the number that selects the time function
+  double period = 0.0;       // period of the pieces [s]; 0: they are not repeated
 
   const Law& at_run(double number) const { return each[static_cast<std::size_t>(number)]; }
+  /// Return the time in the first period that has the same value of the pieces.
+  double within(double t) const { return period > 0.0 ? t - period * std::floor((t - start[0]) / period) : t; }
 };
 
 /// Compute value, rate and acceleration of a time function. Lanes are evaluated one by one, because time functions are rare.
 inline void evaluate(const Law& law, double t, double* out) {
   const int pieces = static_cast<int>(law.start.size()), terms = static_cast<int>(law.coefficient.size()) / pieces;
+  const double at = law.within(t);
   int piece = 0;
-  while (piece + 1 < pieces && t >= law.start[piece + 1]) ++piece;
+  while (piece + 1 < pieces && at >= law.start[piece + 1]) ++piece;
   const double* c = law.coefficient.data() + piece * terms;
-  const double s = t - law.start[piece];
+  const double s = at - law.start[piece];
   out[0] = out[1] = out[2] = 0.0;
   for (int k = terms - 1; k >= 0; --k) {  // Horner's scheme for the value and its derivatives
     out[2] = out[2] * s + 2.0 * out[1];

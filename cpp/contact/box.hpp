@@ -40,7 +40,7 @@ template <class T>
 void sphere_cylinder(const Vec3<T>& center, double r, const Transform<T>& X, double radius, double half, Manifold<T>& m) {
   const Vec3<T> p = transpose_times(X.R, Vec3<T>(center - X.p));
   const Vec3<T> out = unit_or(vec3<T>(p(0), p(1), T(0.0)), vec3<T>(T(1.0), T(0.0), T(0.0)));
-  // in y, the direction normal to the half plane, the box is made so long that its sides there are never nearest
+  // the box is so long along y, the normal of the half plane, that its two sides normal to y are never the nearest ones
   const auto near = nearest_on_box(vec3<T>(dot(out, p), T(0.0), p(2)), {radius, 2.0 * (radius + half), half});
   const auto turned = [&](const Vec3<T>& x) { return Vec3<T>(X.R * vec3<T>(out(0) * x(0), out(1) * x(0), x(2))); };
   m.add(turned(near.place) + X.p, turned(near.normal), near.distance - T(r), 0);
@@ -88,8 +88,8 @@ template <class T> T nearest_along(const Segment<T>& a, const Vec3<double>& half
   return low - g_low * (high - low) / (g_high - g_low);
 }
 
-/// Find the contact points of a capsule and a box. If a part of the segment is over a side of the box, these are both ends of that part. If an edge
-/// or a corner is nearest, there is one point.
+/// Find the contact points of a capsule and a box. If a part of the capsule's segment projects onto the nearest side of the box, the two ends of this
+/// part are the points. If an edge or a corner of the box is nearest, there is only one point.
 template <class T>
 void capsule_box(const Segment<T>& in_world, double radius, const Transform<T>& X, const Vec3<double>& half, Manifold<T>& m) {
   const Segment<T> a = {transpose_times(X.R, Vec3<T>(in_world.middle - X.p)), transpose_times(X.R, in_world.half)};

@@ -23,8 +23,8 @@ template <class T> struct OrientedBox {
   }
 };
 
-/// The part of a side of one box that is over a side of the other box. A corner of the part is named by the two edges that intersect there: 0 to 3
-/// are edges of this side, 4 to 7 sides of the other box's prism.
+/// Polygon: the part of a side of one box that projects onto a side of the other box. The feature number of a corner consists of the two lines that
+/// intersect in it: 0 to 3 are edges of this side, 4 to 7 are sides of the other box's prism.
 template <class T> struct CutSide {
   static constexpr int most = 12;
   Vec3<T> corner[most];
@@ -35,7 +35,7 @@ template <class T> struct CutSide {
   void add(const Vec3<T>& p, int along) {
     if (count < most) corner[count] = p, edge[count++] = along;
   }
-  /// Return the part with n . x < offset. Corners that exceed the offset by less than `little` are included.
+  /// Return the part of the polygon with n . x < offset. Corners at which n . x exceeds the offset by less than `little` are included.
   CutSide cut(const Vec3<T>& n, const T& offset, const T& little, int name) const {
     CutSide left;
     for (int k = 0; k < count; ++k) {
@@ -102,7 +102,7 @@ template <class T> void box_box(const OrientedBox<T>& a, const OrientedBox<T>& b
     const T distance = abs(along) - a.reach(n) - b.reach(n);
     if (chosen >= 0 && !(distance > most)) continue;
     most = distance;
-    // replace an axis that is nearly parallel to the normal of a side by this normal; distances change only by half the squared angle
+    // if an axis is nearly parallel to the normal of a side, use this normal instead; distances change only by half the squared angle
     if (chosen >= 0 && distance > separation && !(dot(n, normal) > T(1.0 - 0.5 * as_parallel * as_parallel))) chosen = -1;
     if (chosen < 0) chosen = axis, separation = distance, normal = n;
   }
@@ -142,14 +142,14 @@ template <class T> void box_box(const OrientedBox<T>& a, const OrientedBox<T>& b
       choose_four(cut.corner, height, cut.count, within, n, size, kept, count);
       for (int k = 0; k < count; ++k) {
         const Vec3<T>& p = cut.corner[kept[k]];
-        // the point on b; the point on a is at this distance along the normal
+        // point on b; the opposite point on a is at the distance height[kept[k]] along the normal
         const Vec3<T> on_b = side_on_b ? Vec3<T>(p - n * height[kept[k]]) : p;
         const int sides = ((chosen * 2 + (dot(n, Vec3<T>(face.X.R.col(normal_axis))) > T(0.0))) * 6 + 2 * side + upper) * 64;
         m.add(on_b, -normal, height[kept[k]], sides + cut.name(kept[k]));
       }
       return;
     }
-    // the boxes penetrate so deeply that this side is not over the other box's side: use its lowest corner
+    // the boxes penetrate so deeply that the projections of the two sides do not overlap: use the lowest corner
     if (!(most > T(0.0))) {
       Vec3<T> p;
       for (int k = 0; k < 3; ++k) p(k) = T(down(k) > T(0.0) ? -other.half(k) : other.half(k));

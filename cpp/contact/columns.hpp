@@ -7,7 +7,7 @@
 // This costs half a solve per row, and G is symmetric by construction. L^-1 is applied only to the unknowns that a row reaches in the elimination
 // tree: the bodies between a contact and the ground, and the rows of loops that contain these bodies. The last term, in which y are the multipliers
 // from the back substitution, is the first of the corrections by which saddle.hpp removes the effect of mu. More corrections are necessary if this
-// term is large, for example near a singular position, or if massless bodies borrow inertia. In these cases, and for substructures, each row is
+// term is large, for example near a singular position, or if inertia is added to massless bodies. In these cases, and for substructures, each row is
 // solved and corrected separately.
 #pragma once
 
@@ -92,8 +92,8 @@ inline void lock_rows(const LoopEquation<double>& e, int count, const double* J,
   }
 }
 
-/// Set w (count) of locked rows to `shift` (count, or null: zero) if their velocity in the motion `motion` (nv) is at rounding level, because no
-/// force can change this velocity. A negative shift is replaced by zero, because no force can produce the velocity that it requires.
+/// No force can change the velocity of a row that the loops lock. If this velocity, for the motion `motion` (nv), is at rounding level, set the row's
+/// entry of w (count) to its entry of `shift` (count; null: zero), or to zero if that entry is negative.
 inline void rest_on_loops(const LoopEquation<double>& e, int count, const double* J, const double* G, const double* motion,
                           const double* shift, double* w) {
   const int nv = e.matrix.tree.nv;

@@ -50,8 +50,8 @@ class ConeNewton : public ScaledCones {
     return sum;
   }
 
-  /// Choose the active rows of Newton's step and number them in `place` (-1 for the other rows, whose step is set here). Returns the number of active
-  /// rows.
+  /// Choose the active rows of Newton's step and number them in `place`. Inactive rows have the number -1, and their step is set. Returns the number
+  /// of active rows.
   int choose_active(const double* p, const double* u, const double* F, double* step, int* place, bool& passive_moves) {
     int count = 0;
     std::fill(place, place + n_, -1), passive_moves = false;
@@ -76,7 +76,7 @@ class ConeNewton : public ScaledCones {
     for (int i = 0; i < contacts_; ++i) visit(FrictionDisk{mu_[i], 3 * i, 3 * i + 1, 2, slipping(i)});
     for (const FrictionDisk* m = moment_; m < moment_ + moments_; ++m) visit(*m);
   }
-  /// Return true if friction is at its limit, or if the contact already slips. In both cases F differs from u in the rows of the disk.
+  /// Return true if friction is at its limit, or if the contact already slips. In both cases the rows of F that belong to this disk differ from u.
   bool slides(const FrictionDisk& disk, const double* p, const double* u) const {
     const int k = disk.first, n = disk.normal;
     const double y[2] = {p[k] - u[k], disk.rows == 1 ? 0.0 : p[k + 1] - u[k + 1]};

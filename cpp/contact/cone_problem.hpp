@@ -49,7 +49,7 @@ namespace cones {
 constexpr double reached = 1e-10;
 }  // namespace cones
 
-/// Limit of the solver's work: it stops if the caller requests it, or if its cost is too high. All problems of a time step share one limit.
+/// Limit of the solver's work. The solver stops if its cost exceeds it, or if the caller requests this. All problems of a time step share one limit.
 struct SolverLimit {
   bool (*stops)(void* self) = nullptr;
   void* self = nullptr;
@@ -81,7 +81,7 @@ struct SolverLimit {
 /// Project y onto the cone {|p_t| <= mu p_n}.
 inline void project_on_cone(double mu, const double* y, double* x) {
   const double t = std::sqrt(y[1] * y[1] + y[2] * y[2]), along = (y[0] + mu * t) / (1.0 + mu * mu);
-  // y_n >= 0 is tested too, because for mu = 0 and y_t = 0 the comparison |y_t| <= mu y_n is true for any sign of y_n
+  // also test y_n >= 0: if mu = 0 and y_t = 0, the comparison |y_t| <= mu y_n is true even for a negative y_n
   const bool inside = y[0] >= 0.0 && t <= mu * y[0], opposite = along <= 0.0;
   const double share = inside ? 1.0 : opposite || t == 0.0 ? 0.0 : mu * along / t;
   x[0] = inside ? y[0] : opposite ? 0.0 : along;
@@ -135,7 +135,7 @@ class ScaledCones {
         floor_(nullptr),
         slips_(problem.slip) {
     G_ = take(n_ * n_), w_ = take(n_), scale_ = take(n_), weight_ = take(n_), low_ = take(intervals()), high_ = take(intervals());
-    double* fast = take(n_);  // speed along each row without impulses, or with the lower bounds of p_n if that is larger
+    double* fast = take(n_);  // speed along each row: the larger of the speeds without impulses and with the lower bounds of p_n
     for (int i = 0; i < n_; ++i) {
       double u = problem.w[i];
       for (int k = 0; k < contacts_ && problem.floor; ++k) u += problem.G[i * n_ + 3 * k] * problem.floor[k];
@@ -252,8 +252,8 @@ class ScaledCones {
         for (int r = m->first; r < m->first + m->rows; ++r)
           for (int k = 0; k < n_; ++k) K_[m->normal * n_ + k] += m->mu * u_[r] / t * G_[r * n_ + k];
   }
-  /// Return the largest entry of the natural map [m/s], or the rounding error of the impulses if that is larger (impulses may be so large that the
-  /// velocities are lost in their rounding).
+  /// Return the larger of two values [m/s]: the largest entry of the natural map, and the rounding error of the velocities that the impulses cause.
+  /// The second value matters if impulses are so large that the velocities are smaller than their rounding errors.
   double natural_map(const double* p) {
     const Arena::Scope scope(arena_);
     double *y = take(n_), *x = take(n_), most = 0.0, sum = 0.0;

@@ -48,7 +48,7 @@ inline ConeResiduals cone_residuals(const ConeProblem& problem, const double* p,
     const double floor = problem.floor ? problem.floor[i] : 0.0;
     project_on_cones(disks, disk, floor, impulse, near), project_on_cones(disks, disk, 0.0, negative, off);
     for (int r = 0; r < rows; ++r) note(residuals.primal, impulse[r] - near[r]), note(residuals.dual, off[r]);
-    // at the floor of p_n, work is done along u_n, without the shift
+    // an impulse at the floor of p_n does work along u_n itself, so the shift is not included
     note(residuals.complementarity, scalar_product(impulse, u, rows) - floor * velocity(3 * i));
   }
   for (int k = at; k < n; ++k) {

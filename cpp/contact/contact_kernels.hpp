@@ -1,4 +1,4 @@
-// Problems of rigid contact, and the kernels of one instruction set level as plain functions, so that callers need not include the algorithms.
+// Inputs and results of rigid contact problems; the kernels of one instruction set level are plain functions, without the algorithms.
 #pragma once
 
 #include "point.hpp"
@@ -40,7 +40,7 @@ struct ConeProblem {
 
 struct ConeSolution {
   bool reached;
-  // residual, the largest entry of the natural map [m/s]; if there are no contacts, in the unit of the intervals
+  // residual: largest entry of the natural map [m/s]; without contacts, its unit is that of the intervals
   double natural_map;
   int iterations;  // number of factorisations in all stages
   // stage that found the solution: 0 no stage needed, 1 proximal, 2 interior, 3 sweeps, 4 proximal with strong regularisation

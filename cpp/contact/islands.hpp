@@ -6,7 +6,7 @@
 
 namespace sarrus {
 
-/// Number the islands. part: index of the island of each contact and of each other row. Returns the number of islands.
+/// Number the islands. part: index of the island of each contact, and of each row that belongs to no contact. Returns the number of islands.
 inline int number_parts(const ConeProblem& problem, Arena& arena, int* part) {
   const Arena::Scope scope(arena);
   const int units = problem.rows - 2 * problem.contacts, n = problem.rows;

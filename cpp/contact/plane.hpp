@@ -36,7 +36,7 @@ template <class T> void box_plane(const Transform<T>& X, const Vec3<double>& hal
   }
 }
 
-/// Number of the first feature among those points of a cylinder's rims that depend on its pose.
+/// First feature number of the points on a cylinder's rims whose position on the cylinder depends on its pose.
 constexpr int rim_of_cylinder = 8;
 
 /// Add the lowest point of a cylinder's lower rim and the two points a third of a revolution from it, and the lowest point of the other rim. The rims

@@ -32,7 +32,7 @@ template <class T> struct TouchingPoint {
   long long id;  // id of this point
 };
 
-/// Values that steps store before those of their points: the residual of the contact conditions, and the number of active points.
+/// Number of values that precede those of the contact points in a step: the residual of the contact conditions, and the number of active points.
 constexpr int values_before_points = 2;
 
 /// Return the contact's axes as rows: the unit normal, then two tangents. The choice of tangents has no effect on the solution's velocities.

@@ -28,7 +28,7 @@ inline ConeProblem expansion(const ConeProblem& problem, const double* restituti
   return second;
 }
 
-/// Solve the expansion, and add its impulses q to those of compression. Each residual becomes the larger of the two phases' residuals.
+/// Solve the expansion, and add its impulses q to the impulses p of compression. Each residual is set to the larger of the residuals of both phases.
 inline void expand(const ConeProblem& second, Arena& arena, double* q, double* p, double* least, ConeSolution& solution,
                    SolverLimit& limit) {
   const Arena::Scope scope(arena);

@@ -2,12 +2,12 @@
 //
 //   M a + h = tau + J^T lambda + J_c^T p,   J a = gamma,   u-dot = J_c a + J_c-dot v
 //
-// where (u-dot, p) of contacts at rest along their normals satisfy the conditions of cone_problem.hpp. Friction of slipping contacts opposes their
+// For contacts at rest along their normals, (u-dot, p) satisfy the conditions of cone_problem.hpp. Friction of slipping contacts opposes their
 // velocity; separating contacts have no forces. Friction against spinning and rolling adds one cone each, with the same p_n, for rates of rotation.
-// An impact has the same equations for impulses and velocities, with Newton's restitution (u_n after >= -e u_n before) or Poisson's
-// (poisson.hpp), which is reduced if it would add energy (restitution.hpp). A point or a ball of the first body touches a plane of the second.
-// Relative velocities are differentiated in the plane's frame, for the centre of a ball, because its distance from the plane is constant, unlike that
-// of the material point in contact.
+// An impact has the same equations for impulses and velocities, with Newton's restitution (u_n after >= -e u_n before) or Poisson's (poisson.hpp),
+// which is reduced if it would add energy (restitution.hpp). A point or a ball of the first body touches a plane of the second. The relative velocity
+// of a ball is that of its centre, differentiated in the plane's frame, because the centre keeps its distance from the plane. The material point in
+// contact does not.
 //
 //   cost    the equation of constrained dynamics, its factor, two solves and half a solve per row
 #pragma once
@@ -89,7 +89,7 @@ inline Vec3<double> moving_bias(const Kinematics<double>& k, const ContactPair& 
   return E * a + vec3<double>(dot(turns, along), -turns(1) * along(0), -turns(2) * along(0));
 }
 
-/// Rows of the contacts of a state, without those of separating contacts.
+/// Constraint rows of the contacts of a state. Separating contacts have no rows.
 struct ContactRows {
   int count = 0;
   int* index;
@@ -147,7 +147,7 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
                       take(most),
                       take(most),
                       arena.take<MomentFriction>(2 * most)};
-  double speed = tree.length, turning = 1.0;  // one length of the mechanism per second, and one radian per second
+  double speed = tree.length, turning = 1.0;  // units of velocity: one mechanism length per second, one radian per second
   for (int i = 1; i < tree.links; ++i) {
     speed = std::max(speed, std::sqrt(dot(k.link[i].V.linear, k.link[i].V.linear)));
     turning = std::max(turning, std::sqrt(dot(k.link[i].V.angular, k.link[i].V.angular)));

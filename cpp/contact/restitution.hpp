@@ -15,7 +15,7 @@ constexpr double gain = 1e-9;
 constexpr int restitution_trials = 40;
 }  // namespace cones
 
-/// Velocities of the rows of a cone problem before an impact, and parts of w that are no velocities.
+/// Velocities of the rows of a cone problem before an impact, and the terms of w that are not velocities.
 struct ImpactRows {
   const double *before, *shift;  // (rows); a null shift is zero
   double* rebound;  // (contacts) e u_n of Newton's law, not positive
@@ -36,8 +36,8 @@ class RestitutionLimit {
         part_(arena.take<int>(problem.rows)),
         parts_(number_parts(problem, arena, part_)) {}
 
-  /// Reduce the rebound e u_n of Newton's law where impulses would do positive work, and solve the impulses again. Changes `w`, the constant
-  /// velocities of the cone problem, and `rebound`.
+  /// If the impulses of an island would do positive work, reduce its rebound e u_n of Newton's law, and solve for the impulses again. Changes `w`,
+  /// the constant velocities of the cone problem, and `rebound`.
   void newton(double* w) {
     const auto work = [&](int part) { return work_of(part, w, p_, rows_.before); };
     reduce(rows_.rebound, work, [&](int part, double fraction, const double* full) {
@@ -109,7 +109,7 @@ class RestitutionLimit {
     for (int part = 0; part < parts_ && solution_.reached; ++part) {
       bool has_restitution = false;
       for (int i = 0; i < contacts; ++i) has_restitution |= part_[i] == part && restitution[i] != 0.0;
-      if (!has_restitution) continue;  // this saves time, because most islands of a step are bodies at rest
+      if (!has_restitution) continue;  // skip these islands to save time: most islands of a step are bodies at rest
       const Work all = work(part);
       const double most = all.sum;
       if (!all.gains()) continue;

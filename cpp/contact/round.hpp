@@ -5,12 +5,12 @@
 
 namespace sarrus {
 
-/// Sines of the largest angles at which lines and faces are treated as parallel. Below may_rock, a second contact point at the other end of a line is
-/// added; an additional point is harmless, and detects the contact of that end in time. Below as_parallel, the direction of an edge is replaced by
+/// Sines of the largest angles at which lines and faces are treated as parallel. Below may_rock, a second contact point is added at the other end of
+/// a line. This point is harmless if that end does not touch, and detects a touch in time. Below as_parallel, the direction of an edge is replaced by
 /// the normal of a face, which changes distances by half the squared angle.
 constexpr double may_rock = 0.2, as_parallel = 0.01;
-/// Relative difference, compared with the sizes of the shapes, below which lengths are treated as equal, so that rounding does not choose between
-/// features.
+/// Lengths whose difference is below this fraction of the shapes' sizes are treated as equal, so that rounding does not select the touching
+/// feature.
 constexpr double same_length = 1e-9;
 
 /// A segment: its midpoint, and the vector from the midpoint to one end.

@@ -98,7 +98,7 @@ class Scene {
 
   /// Find all contact points of pairs whose distance is below the search distances of both shapes, pair by pair, for these poses of the links. At
   /// most four points are found for a pair; which ones depends on the poses. The `pressed` points of the last step, ordered by pairs, are always
-  /// added, so that the points of a resting body do not change. An id consists of a pair and one of 2^14 features.
+  /// added, so that the points of a resting body do not change. An id consists of the index of the pair and a feature number below 2^14.
   template <class T>
   Touching<T> touching(const Transform<T>* links, const T* ahead, Arena& arena, const PressedPoint* pressed = nullptr,
                        int pressed_count = 0) const {

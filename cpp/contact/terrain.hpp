@@ -48,8 +48,8 @@ template <class T> Height<T> height_at(const Heights& grid, const T& x, const T&
   return {sum(0, 0), sum(1, 0), sum(0, 1), sum(2, 0), sum(1, 1), sum(0, 2)};
 }
 
-/// Find the point of the terrain nearest to p, where p is on the normal: (x, y) - p_xy + (f - p_z) grad f = 0. Newton's method starts below p. If its
-/// full matrix is not positive definite, the terms with the curvature are omitted (Gauss-Newton). At most 20 steps.
+/// Find the point (x, y, f) of the terrain whose normal passes through p, and which is nearest to p: (x, y) - p_xy + (f - p_z) grad f = 0. Newton's
+/// method starts below p. If its full matrix is not positive definite, the terms with the curvature are omitted (Gauss-Newton). At most 20 steps.
 template <class T, class Law>
 void sphere_terrain(const Vec3<T>& center, double radius, const Transform<T>& X, const Law& law, Manifold<T>& m) {
   const Vec3<T> p = transpose_times(X.R, Vec3<T>(center - X.p));

@@ -98,7 +98,7 @@ template <class T> SARRUS_NOINLINE AbaWork<T> aba(const Tree& tree, Arena& arena
   external_forces<T>(tree, arena, in, static_cast<const T*>(nullptr),
                      [work](int link, const Force<T>& push) SARRUS_INLINED { work[link].p -= push; });
 
-  // inward pass: a joint transmits to its parent the component of the force that does not accelerate the joint
+  // inward pass: each joint transmits to its parent the force that does not accelerate the joint itself
   for (int i = tree.links - 1; i > 0; --i) {
     const Link& b = tree.link[i];
     AbaLink<T>& link = work[i];
@@ -134,7 +134,7 @@ template <class T> SARRUS_NOINLINE AbaWork<T> aba(const Tree& tree, Arena& arena
       if (!tree.has_armature) joint.clear_transmitted(I);
       p += I * link.c;
 
-      // the last child of a parent is visited first; it sets the parent's inertia, and the other children add to it
+      // the last child of a parent is visited first and sets the parent's inertia; the other children add their inertias to this value
       const Link& parent = tree.link[b.parent];
       ArticulatedInertia<T> inertia = transformed(link.X, I);
       if (b.end == parent.end)

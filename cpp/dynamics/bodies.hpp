@@ -27,8 +27,8 @@ template <class T> struct BodyForces {
   Vec3<T>* joint;
 };
 
-/// Compute the transmitted wrenches from the leaves inward: inertial forces minus applied forces. `add_forces` adds further applied forces; it is
-/// called like each_force_between().
+/// Compute the transmitted wrenches from the leaves inward: inertial forces minus applied forces. `add_forces` adds further applied forces; it has
+/// the arguments of each_force_between().
 template <class T, class Others>
 BodyForces<T> transmitted_by_bodies(const Tree& tree, Arena& arena, const Kinematics<T>& k, int wrenches,
                                     const ExternalWrench<T>* wrench, const Others& add_forces) {

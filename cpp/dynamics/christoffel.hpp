@@ -54,7 +54,7 @@ template <class T> SARRUS_NOINLINE void christoffel_symbols(const Tree& tree, Ar
   Inertia<T>* I = arena.take<Inertia<T>>(tree.links);
   joint_poses(tree, arena, q, X, stored);
 
-  // all vectors are about the origin and in the axes of the body next to the ground
+  // all vectors are in the frame of the body next to the ground: in its axes, about its origin
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
     if (b.root == i)

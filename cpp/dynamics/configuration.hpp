@@ -45,8 +45,8 @@ void coordinate_acceleration(const Tree& tree, Arena& arena, const T* q, const T
 }
 
 /// Compute the rate of u for which integrate(q, u) moves with velocity v: v + [u, v]/2 + [u, [u, v]]/12 - ..., the inverse of the exponential's
-/// differential (Hairer, Lubich and Wanner IV.7; there [u, v] has the opposite sign, because here the axes move with the body). The first omitted
-/// term is of sixth order in u.
+/// differential (Hairer, Lubich and Wanner IV.7). In that book [u, v] has the opposite sign; in this file the axes move with the body. The first
+/// omitted term is of sixth order in u.
 template <class T> void exponential_rate(const Tree& tree, const T* u, const T* v, T* u_dot) {
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];

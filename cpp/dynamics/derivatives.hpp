@@ -1,8 +1,8 @@
 // Derivatives of inverse dynamics with respect to v and to a displacement d (nv) in the tangent space, which changes the configuration to
 // integrate(q, d).
 //
-// The recursion of rnea_derivatives.hpp differentiates the bodies. Forces in joints, and cases that the recursion does not cover,
-// use inverse dynamics itself on dual numbers, with as many directions as R has lanes (simd/dual.hpp).
+// The recursion of rnea_derivatives.hpp differentiates the bodies. Joint forces, and mechanisms that the recursion does not support, are
+// differentiated by inverse dynamics on dual numbers, with as many directions as R has lanes (simd/dual.hpp).
 //
 //   cost    O(bodies * depth), or O(bodies) per direction
 #pragma once
@@ -91,8 +91,8 @@ template <class R> void store_columns(const Tree& tree, int rows, const R* x, in
     for (int l = 0; l < count; ++l) out[i * tree.nv + first + l] = lane(x[i], l);
 }
 
-/// Return true if no forces act between bodies and no joint with several velocities is reversed. In a reversed joint, each column moves with other
-/// velocities of the joint than in the original joint.
+/// Return true if no forces act between bodies and no joint with several velocities is reversed. A reversed joint is excluded because its columns
+/// depend on other velocities of the joint than those of the original joint.
 inline bool is_plain_tree(const Tree& tree) {
   bool plain = !tree.ties_links;
   for (int i = 1; i < tree.links; ++i) plain &= tree.link[i].nv == 1 || tree.link[i].joint != JointKind::reversed;

@@ -76,7 +76,7 @@ template <class T> class FloatingGroups {
       const LockedBodies<T> locked(all);
       Motion<T> together = locked.motion(lacking);
       lacking -= all * together;
-      // correct the result, because rounding errors of the inverse would accumulate in a simulation
+      // one correction step: without it, rounding errors of the inverse would accumulate in a simulation
       together = together + locked.motion(lacking);
       for (int i = base; i < tree_.links; ++i) {
         if (group_[i] != g || tree_.link[i].parent != 0) continue;

@@ -15,7 +15,7 @@ struct Frame {
   int placed = -1;  // index among the frames of the mechanism; -1: not known
 };
 
-/// Return the number of scalars of cached kinematics, of which Kinematics is a view: 24 per body, 12 per velocity.
+/// Return the number of scalars of cached kinematics: 24 per body and 12 per velocity. The struct Kinematics is a view of them.
 inline int cached_kinematics_size(const Tree& t) { return 24 * t.links + 12 * t.nv; }
 
 }  // namespace sarrus

@@ -10,7 +10,7 @@ namespace sarrus {
 
 template <class T> struct FrameMotion {
   Mat3<T> R;  // rotation from the frame's axes to the world's
-  Vec3<T> p, v;  // reference point of the motion, and the velocity of the point from which arms to the joints are measured
+  Vec3<T> p, v;  // reference point p of the motion; velocity of the point from which the lever arms of the joints are measured
   Motion<T> V;  // motion of the frame's body at p, in world axes
 };
 
@@ -24,7 +24,7 @@ template <class T> SARRUS_INLINE FrameMotion<T> frame_motion(const Kinematics<T>
   m.p = at_origin ? zero3<T>() : X.p;
   m.V.angular = b.V.angular;
   m.V.linear = b.V.linear + cross(b.V.angular, Vec3<T>(m.p - b.X.p));
-  m.v = at_origin ? zero3<T>() : m.V.linear;  // the world's origin is fixed, so the point from which arms are measured is at rest
+  m.v = at_origin ? zero3<T>() : m.V.linear;  // lever arms are measured from the world's origin, which is at rest
   return m;
 }
 

@@ -125,7 +125,7 @@ template <class T> void momentum_velocity(const Tree& tree, Arena& arena, const 
     size[i] = H[i][i];
   }
   invert_symmetric(6, H, size, inverse);
-  // correct the result, because rounding errors of the inverse would accumulate in a simulation
+  // one correction step: without it, rounding errors of the inverse would accumulate in a simulation
   for (int twice = 0; twice < 2; ++twice) {
     for (int i = 0; i < 6; ++i) along[i] = dot(s[i], lacking);
     for (int i = 0; i < 6; ++i) {

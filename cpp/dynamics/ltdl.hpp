@@ -55,7 +55,7 @@ template <class F, class T> SARRUS_INLINE void solve_outward(const Tree& tree, c
 
 /// Applies M^-1 to many right-hand sides. For one state, packets R contain several right-hand sides; for packets of states, right-hand sides are
 /// processed one by one. A few right-hand sides remain in registers while a row is updated. The inward pass updates a row from the rows of its
-/// descendants, which are contiguous in outward order; the outward pass from those of its ancestors.
+/// descendants, which are contiguous in outward order; the outward pass updates it from the rows of its ancestors.
 template <class T> class RowSolver {
  public:
   template <class R> static constexpr int columns = width_of<R> / width_of<T>;
@@ -72,7 +72,7 @@ template <class T> class RowSolver {
   /// Replace X (nv x count, row-major) by M^-1 X.
   template <class R> void solve(R* X, int count) const { in_tiles(X, count, false); }
 
-  /// Compute M^-1 (nv x nv). Only the entries on and above the diagonal are computed, because M^-1 is symmetric.
+  /// Compute M^-1 (nv x nv). Only the entries on and above the diagonal are computed; the others follow by symmetry.
   template <class R> void invert(Arena& arena, T* out) const {
     const Arena::Scope scope(arena);
     const int count = (n_ + columns<R> - 1) / columns<R>;
@@ -86,7 +86,7 @@ template <class T> class RowSolver {
   }
 
  private:
-  /// upper: the right-hand sides are the unit matrix, in the order of velocities, and nothing below the diagonal is computed.
+  /// upper: the right-hand sides are the unit matrix, in the order of velocities, and only entries on and above the diagonal are computed.
   template <class R> void in_tiles(R* X, int count, bool upper) const {
     const auto rows = [&](int end) { return upper ? std::min(n_, end * columns<R>) : n_; };
     int begin = 0;

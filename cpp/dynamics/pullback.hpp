@@ -106,7 +106,7 @@ template <class R, class T> MovedBody<R, T> moved_body(const LinkMotion<T>& b, c
   return m;
 }
 
-/// Convert the rates of a scalar along these perturbations, which each(first, last) returns, to covectors of the body about its origin.
+/// Convert the rates of a scalar along these perturbations to covectors of the body about its origin. each(first, last) returns the rates.
 template <class R, class T, class Each> Covectors<T> covectors_of(const LinkMotion<T>& b, int variations, Each each) {
   T rate[18];
   for (T& x : rate) x = T(0.0);
@@ -192,8 +192,8 @@ template <class T> class Pullback {
     }
   }
 
-  /// Add covectors for two links whose interaction depends only on their relative motion. e belongs to the second link; the first link has the
-  /// opposite covectors.
+  /// Add covectors for two links whose interaction depends only on their relative motion. The second link receives e, the first link the opposite
+  /// covectors.
   void add_between(const int* link, const int* body, const Covectors& e, const Vec& p) {
     add(link[1], body[1], e, p);
     add(link[0], body[0], -e, p);
@@ -261,8 +261,8 @@ template <class T> class Pullback {
     for (int k = 0; k < 3; ++k) out[k] += sign * turn(k), out[3 + k] += sign * shift(k);
   }
 
-  /// Compute derivatives of x . inverse dynamics with respect to the parameters of forces along joints, and of springs. Such a derivative is the
-  /// power of the force for a unit of the parameter.
+  /// Compute derivatives of x . inverse dynamics with respect to the parameters of forces along joints, and of springs. The derivative is the power
+  /// of the force for a unit of the parameter.
   void by_forces(const T* q, const Dimensions<T>& by) const {
     const int n = tree_.nv;
     PassiveTerms* unit = arena_.take<PassiveTerms>(n);
@@ -325,7 +325,7 @@ template <class T> class Pullback {
       if (b.parent > 0) sum_[b.parent] += e;
     }
   }
-  /// Do the same for a scalar that depends on q and V only.
+  /// Sum the covectors inwards and add the derivatives, for a scalar that depends on q and V only.
   void inward_of_velocities(T* by_q) {
     for (int i = tree_.links - 1; i > 0; --i) {
       const Link& b = tree_.link[i];
@@ -402,7 +402,7 @@ template <class T> class Pullback {
     for (const auto term : {Dimensions<T>::stiffness, Dimensions<T>::damping, Dimensions<T>::friction, Dimensions<T>::armature})
       by.joint_term(term, at) += needs(only(term, joint.terms[c]));
     if (has_ball_spring(joint.joint) || joint.terms[c].stiffness == 0.0) return;
-    // the force is linear in the rest position, as long as that changes by less than a revolution
+    // the force is a linear function of the rest position if this changes by less than a revolution
     PassiveTerms less = only(Dimensions<T>::stiffness, joint.terms[c]), more = less;
     less.rest -= 1e-3, more.rest += 1e-3;
     by.joint_term(Dimensions<T>::rest, at) += (needs(more) - needs(less)) * T(joint.terms[c].stiffness / 2e-3);
@@ -481,7 +481,7 @@ template <class T> class Pullback {
     Motion<T> g, b, h, bias_by_v;
   };
 
-  /// Compute the changes of the joint's columns along its own displacements and changes of velocity, as many at once as there are lanes.
+  /// Compute the changes of the joint's columns along displacements and changes of velocity of the joint itself, one direction per lane.
   template <class R> void change_columns(int i, const T* q) {
     using Number = Varied<R, T>;
     const Arena::Scope scope(arena_);

@@ -17,7 +17,7 @@ template <class T> struct RneaLink {
   Transform<T> X;  // pose in the parent
   Vec3<T> w, dw, a;  // angular velocity and angular acceleration of the body, classical acceleration of its origin
   Mat3<T> Omega;
-  Force<T> f;  // first the force that the body's motion requires, then the force that its joint transmits (4.30)
+  Force<T> f;  // force that the body's motion requires; after the inward pass, force that its joint transmits (4.30)
 
   SARRUS_INLINE void set_omega() {
     const T xx = w(0) * w(0), yy = w(1) * w(1), zz = w(2) * w(2), xy = w(0) * w(1), xz = w(0) * w(2), yz = w(1) * w(2);

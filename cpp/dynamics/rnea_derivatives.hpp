@@ -49,7 +49,7 @@ template <class T> struct CarriedMotion {
   }
 };
 
-/// Number of columns (or directions) of scalar type T that one R contains in its lanes, and access to one of them.
+/// Number of columns (or directions) of scalar type T in the lanes of one R, and access to a single lane.
 template <class T, class R> constexpr int columns_of = width_of<std::remove_const_t<R>> / width_of<T>;
 template <class T, class R> SARRUS_INLINE decltype(auto) column_in(R& x, int l) {
   if constexpr (columns_of<T, R> == 1)

@@ -26,7 +26,7 @@ template <class T> class JointCoordinates {
   NumbersOf<T> numbers_;
 };
 
-/// Poses of the bodies in their parents, stored in the array of a recursion, one every `stride` bytes.
+/// Poses of the bodies in their parents. They are members of the array elements of a recursion, so successive poses are `stride` bytes apart.
 template <class T> struct Poses {
   const Transform<T>* first;
   std::size_t stride = sizeof(Transform<T>);

@@ -1,7 +1,7 @@
-// Effort of a drive for the effort u that is commanded along a velocity. It is u or, with a lag of first or second order, the internal state z:
+// Effort of a drive for a commanded effort u along a velocity. It is u or, with a lag of first or second order, the internal state z:
 //   z-dot = b (u - z)   or   z-double-dot = b^2 (u - z) - 2 d b z-dot
-// The effort is limited to s (1 - |v|/v_0) while the drive accelerates the motion, and to s while it brakes, with stall effort s and no-load speed
-// v_0.
+// With stall effort s and no-load speed v_0, the effort is at most s (1 - |v|/v_0) while it accelerates the motion, and at most s while it brakes
+// the motion.
 #pragma once
 
 #include "element.hpp"

@@ -9,7 +9,7 @@ namespace sarrus {
 
 struct CompliantContact : ForceElement {
   static constexpr const char* name = "CompliantContact";
-  static constexpr bool has_rates = true, has_chord = true;  // the stored chord value is the slip speed, increased by v_s
+  static constexpr bool has_rates = true, has_chord = true;  // the value stored for the chord is the slip speed plus v_s
   BodyFrame frame;  // the centre of the sphere is the frame's origin
   Direction normal;
   double offset, radius;  // plane: normal . x = offset
@@ -49,9 +49,9 @@ struct CompliantContact : ForceElement {
   }
 
  private:
-  /// Return the distance of a point, which is at the height `above` over the plane, from the ground z = h(s). n becomes the ground's normal. The
-  /// nearest point s of the ground satisfies (s - at) + (h - above) h' = 0, because the vector to it is normal to the slope. Newton's method starts
-  /// below the point.
+  /// Return the distance between the ground z = h(s) and a point at the height `above` over the plane. n is set to the ground's normal. The nearest
+  /// point s of the ground satisfies (s - at) + (h - above) h' = 0, because the vector to it is normal to the slope. Newton's method starts below the
+  /// point.
   template <class T> T above_ground(const T* parameter, const T& above, const Vec3<T>& center, Vec3<T>& n) const {
     const Vec3<T> forward = cast<T>(along.n);
     const T at = dot(forward, center);

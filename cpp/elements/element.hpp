@@ -34,7 +34,7 @@ namespace sarrus {
 
 // ---- Fields ----------------------------------------------------------------------------------------------------------
 
-// Indices of coordinates and velocities first number those of the tree, then those of loop joints. The simulation counts the revolutions of loop
+// Indices of coordinates and velocities count those of the tree first, then those of loop joints. The simulation counts the revolutions of loop
 // joints (simulation/turns.hpp).
 
 /// Coordinate of a joint, and the velocity that is its rate.
@@ -115,8 +115,8 @@ inline double first_lane(double x) { return x; }
 template <class T, class R> double first_lane(const Dual<T, R>& x) { return first_lane(x.value); }
 template <int W, bool Own> double first_lane(const Packet<W, Own>& x) { return x.lanes[0]; }
 
-/// Chords of limited forces: for each force, the value with which it becomes that of a linear damper with the same force at the present speed. If
-/// `frozen`, forces are evaluated with the stored values; otherwise these are computed and stored.
+/// Chords of limited forces. The chord of a force is the linear damper that has the same force at the present speed; its value is stored for each
+/// force. If `frozen`, forces are evaluated as those of the stored chords; otherwise the values are computed and stored.
 template <class T> struct Chords {
   T* chord = nullptr;  // chord of each element with has_chord
   bool frozen = false;
@@ -131,14 +131,14 @@ template <class T> struct ElementCall {
   const T *q, *v, *z;
   int width;  // number of velocities of all joints in v, including loop joints
   T *motor, *tau, *z_dot;
-  const T* springs = nullptr;  // generalised force of the mechanism's springs that are not part of the tree
+  const T* springs = nullptr;  // generalised force of springs that are not along joints of the tree
   const T* held_values = nullptr;  // values held from sample to sample
   // stiffness and damping along joints (width), for steps that are implicit in them; or null
   T *stiffness = nullptr, *damping = nullptr;
   Chords<T> chords{};
   Surroundings<T> around{};
   bool rigid = false;  // true: contacts and stops are rows of the step, and apply no forces themselves
-  // the rate at which a controller's z approaches a limit is at most this value [1/s] times the distance to the limit
+  // upper bound of (rate at which a controller's z approaches a limit) / (distance of z from the limit) [1/s]
   double unwinding = 1e3;
 
   const T* (*caller_rows)(void* run, const T* q, const T* v,

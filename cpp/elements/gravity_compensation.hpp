@@ -20,7 +20,7 @@ struct GravityCompensation : ModelLaw {
     for (int k = 0; k < e.tree.nv; ++k) tau[k] *= e[scale];
     const T off = model.share(work, tau);
     if (e.tree.loops.rows > 0)
-      // not checked for trees, whose motors need only compensate the forces on their own joints
+      // trees are not checked: each motor only compensates the force on its own joint
       e.lacking = most(e.lacking, off);
   }
 };

@@ -1,5 +1,5 @@
-// Efforts that are constant between samples are part of the state of a run, stored after q, v and the integrated z. An element with such values also
-// defines
+// Efforts that are constant between samples are part of the state of a run, stored after q, v and the integrated z. An element with such efforts
+// ("held values") also defines
 //
 //   held_size()                                       number of held values, which start at `place`
 //   due(held_values)                                  time of the next sample; the first sample is taken at the start of a run
@@ -14,7 +14,7 @@
 
 namespace sarrus {
 
-constexpr double never = 1e300;  // a finite number, because compiler options assume finite numbers
+constexpr double never = 1e300;  // finite, because the compiler options assume that all numbers are finite
 
 struct HeldElement : ForceElement {
   static constexpr bool holds = true, has_rates = false;

@@ -75,8 +75,8 @@ template <class T> class ModelBased {
     constraint_rows(tree_, arena_, place(tree_, arena_, q_, &time_, e_.pfaffian_values()), output, 0, tree_.loops.constraints);
   }
 
-  /// Compute x (nv) with J x = rows, in which the velocities with a target have their prescribed values. If not null, the second argument contains
-  /// the squared norms of the terms whose differences are the entries of `rows`.
+  /// Compute x (nv) with J x = rows, in which the velocities with a target have their prescribed values. Entries of `rows` are differences of larger
+  /// terms. If not null, the second argument contains the squared norms of these terms.
   T complete(const T* prescribed, const T* rows, const T* size, T* x) {
     for (int k = 0; k < tree_.nv; ++k) x[k] = T(0.0);
     for (int k = 0; k < targets(); ++k) x[law_.targets[k].iv] = prescribed[k];
@@ -97,8 +97,8 @@ template <class T> class ModelBased {
     constraint_rows(tree_, arena_, place(tree_, arena_, q_, &time_, e_.pfaffian_values()), output, 0, tree_.loops.constraints);
   }
 
-  /// Compute c-dot - J-dot x along the current motion with constant x: the rate of c - J x at q + epsilon q-dot, t + epsilon. `size`: norm of the
-  /// terms of gamma at the larger velocity of the two motions.
+  /// Compute c-dot - J-dot x for a constant x along the current motion: the rate of c - J x at q + epsilon q-dot, t + epsilon. `size`: norm of the
+  /// terms of gamma, for the larger of the velocities v and x.
   void rates_of_rows(const T* x, T* c_dot, T* size) {
     if (tree_.loops.rows == 0) return;
     T* both_motions = take(tree_.nv);

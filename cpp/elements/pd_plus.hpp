@@ -11,7 +11,7 @@ namespace sarrus {
 
 struct PDPlus : TrackingLaw {
   static constexpr const char* name = "PDPlus";
-  static constexpr bool beside_variants = false;  // it uses dual numbers, which cannot contain parameters of several variants
+  static constexpr bool beside_variants = false;  // dual numbers do not support parameters that differ by lane
 
   template <class T> void apply(ElementCall<T>& e) const {
     const Arena::Scope scope(e.arena);
@@ -34,7 +34,7 @@ struct PDPlus : TrackingLaw {
     off = most(off, model.complete(second, c_dot, size, a_d));
     const T* rest = zeros<T>(e.arena, nv);
     const auto work = model.inverse_dynamics(rest, a_d, tau);
-    // use the friction of the desired motion, because its difference from the actual friction damps the error
+    // compensate the friction of the desired motion, not of the actual motion: the difference of both damps the error
     if (tree.has_joint_forces) {
       add_joint_forces(tree, e.q, rest, T(-1.0), tau);
       add_joint_forces(tree, e.q, v_d, T(1.0), tau);

@@ -44,7 +44,7 @@ struct SampleAndHold : HeldElement {
     double samples = first_lane(*h.samples), acting = first_lane(*h.acting);
     if (samples == 0.0) *h.begun = T(time);
     const double begun = first_lane(*h.begun);
-    // apply delayed commands before taking a sample; otherwise a delay of an integer number of periods would need memory for one more effort
+    // apply delayed commands before a new sample is stored: otherwise, for a delay of a whole number of periods, one more effort would be pending
     for (; acting < samples && begun + acting * period + delay <= upto; ++acting)
       std::copy(h.effort + width, h.effort + (1 + pending) * width, h.effort);
     if (begun + samples * period <= upto) {

@@ -59,11 +59,11 @@ template <class E> struct Elements {
 
 struct ForceElements {
   EveryKind<Elements> kinds;
-  unsigned nonempty = 0;  // bit set of the kinds of which there is an element
+  unsigned nonempty = 0;  // bit set of the kinds with at least one element
   // limit of the controllers' total effort for every velocity, including those of loop joints; or null
   const double* effort_limit = nullptr;
   int nz = 0, parameters = 0;  // number of integrated internal states, and of parameters
-  // number of values that are constant between samples, including the loop coordinates whose revolutions are counted
+  // number of values that are constant between samples; these include the coordinates of loop joints whose revolutions are counted
   int held_size = 0;
 
   template <class E> const Elements<E>& all() const { return std::get<Elements<E>>(kinds); }

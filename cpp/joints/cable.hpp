@@ -1,5 +1,5 @@
-// A straight line of action between two bodies, whose length is a coordinate. It has no constraint rows as a loop joint, and is never in the
-// tree. Motors, springs and stops act along it, as along any joint.
+// A straight line of action between two bodies, whose length is a coordinate. A cable has no constraint rows, and is never a tree joint. Motors,
+// springs and stops act along it, as along any joint.
 //
 // At the parent's end, the cable may run over a pulley of radius r. The cable arrives at the joint's origin along +z, tangent to the rim, and the
 // pulley swivels about that tangent so that the child's point p is in its plane. With rho = |(x, y)|, the pulley's centre is at (r, 0) in the plane
@@ -31,7 +31,7 @@ struct Cable : OneAxis, UnitSubspace<tz>, VectorCoordinates<1> {
     const T tiny = T(1e-300), r = k[0], &z = p(2);
     const T rho = sqrt(p(0) * p(0) + p(1) * p(1) + tiny), d = rho - r, square = d * d + z * z + tiny, t = sqrt(square - r * r);
     const T cosine = (d * r - z * t) / square;
-    // if p is near the axis before the pulley, sin a and rho vanish together; then use z^2 - t^2 = rho (2 r - rho)
+    // if p approaches the cable's axis in front of the pulley, sin a and rho both tend to zero; then use z^2 - t^2 = rho (2 r - rho)
     const auto before = z > T(0.0), straight = r < tiny;
     const T near = (t + r * (r + r - rho) / select(before, z + t, T(1.0))) / square;
     const T across = select(before, near, select(straight, near, (d * t + z * r) / (square * rho)));

@@ -45,7 +45,7 @@ struct Free : JointDefaults, UnitSubspace<rx, ry, rz, tx, ty, tz> {
     quaternion_near(X.R, near).store(q);
     for (int k = 0; k < 3; ++k) q[4 + k] = X.p(k);
   }
-  /// Also convert the displacement of the origin to that of its uniform motion: h (v0 + c x v0), with the mean velocity v0 and c = h w/2.
+  /// Also convert the displacement of the origin: a uniform motion with mean velocity v0 displaces it by h (v0 + c x v0), c = h w/2.
   template <class T> static void cayley_to_exponential(T* u) {
     const Vec3<T> turn = vec3<T>(u[0], u[1], u[2]), along = vec3<T>(u[3], u[4], u[5]);
     const T c2 = T(0.25) * dot(turn, turn), share = cayley_share(turn);

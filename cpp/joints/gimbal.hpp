@@ -12,8 +12,8 @@ template <class T> SARRUS_INLINE T fixed_sine(const JointNumbers<T>& k, int r) {
 template <class T> SARRUS_INLINE T fixed_cosine(const JointNumbers<T>& k, int r) { return k[6 + r]; }
 template <class T> SARRUS_INLINE T fixed_displacement(const JointNumbers<T>& k, int t) { return k[3 + t]; }
 
-/// Sines and cosines of the free angles of R = Rot(x) Rot(y) Rot(z), if at most two are free and the others are fixed. They are unique even at a
-/// quarter revolution about y, because the fixed angle is known.
+/// Sines and cosines of the free angles of R = Rot(x) Rot(y) Rot(z), if at most two are free and the others are fixed. Because the fixed angle is
+/// known, the solution is unique even at a quarter revolution about y.
 template <class T> SARRUS_INLINE void read_angles(int free, Mat3<T> R, T (&sin)[3], T (&cos)[3]) {
   const auto read = [&](int k, const T& s, const T& c) {
     const T inverse = T(1.0) / sqrt(s * s + c * c + T(1e-300));
@@ -110,15 +110,15 @@ template <class T> SARRUS_NOINLINE void close_gimbal(const JointNumbers<T>& k, c
   for (int t = 0; t < 3; ++t) {
     if (k.free(3 + t)) continue;
     const Vec3<T> e = unit_motion<T>(t).angular;
-    out.row[row] = {cross(e, d), e};  // this row is a force through the centre of the rotations
+    out.row[row] = {cross(e, d), e};  // the constraint force of this row acts through the centre of the rotations
     out.residual[row++] = d(t) - fixed_displacement(k, t);
   }
   out.bias = {turning, cross(turning, d) + cross(w, d_dot)};
 }
 
-/// The general joint of the thesis: any of rx ry rz tx ty tz free, the others fixed. The rotations are about x, y, z, where each axis is rotated by
-/// the preceding rotations (2.26). A displacement along the rotated axes follows (2.29); the successor's origin is at its end. N is the number of
-/// free coordinates. At ry = a quarter revolution the columns of phi become dependent. No function divides by their determinant, so inverse dynamics
+/// The general joint of the thesis: any of rx ry rz tx ty tz free, the others fixed. The rotations are about x, y, z, where each axis is rotated
+/// by the preceding rotations (2.26). Then the successor's origin is displaced along the rotated axes (2.29). N is the number of free
+/// coordinates. At ry = a quarter revolution the columns of phi become dependent. No function divides by their determinant, so inverse dynamics
 /// remains finite.
 template <int N> struct Gimbal : JointDefaults, VectorCoordinates<N> {
   static constexpr const char* name = "Gimbal";
@@ -179,7 +179,7 @@ template <int N> struct Gimbal : JointDefaults, VectorCoordinates<N> {
     return S;
   }
   /// Rate of the subspace. In the successor's axes, an axis rotates opposite to the rotations that follow it (5.68-5.71, with a sign that the thesis
-  /// omits). The arm d of the rotations changes with the displacements.
+  /// omits). The lever arm d of the rotations changes with the displacements.
   template <class T> static Subspace<T, N> subspace_rate(const Coordinates<T>& c, const T* v) {
     const Stages<T> g = stages(c);
     T rate[6];

@@ -39,8 +39,8 @@ namespace sarrus {
 
 enum class JointKind : int;  // joint_set.hpp
 
-/// Name and unit of a coordinate or (per second) of a velocity: "rad", "m", or "1" for the entries of a quaternion. If the joint has only one, the
-/// name is empty.
+/// Name and unit of a coordinate or (per second) of a velocity: "rad", "m", or "1" for the entries of a quaternion. A joint with a single coordinate
+/// has an empty name for it.
 struct Coordinate {
   const char *name, *unit;
   constexpr bool is_angle() const { return unit[0] == 'r'; }
@@ -107,7 +107,7 @@ template <class T> SARRUS_INLINE Motion<T> unit_motion(int k) {
 }
 template <class T> SARRUS_INLINE Transform<T> pure_rotation(const Mat3<T>& R) { return {R, zero3<T>()}; }
 
-/// Return a frame whose z axis is n. Its x axis is the given x axis (the y axis, if x is nearly parallel to n), made perpendicular to n.
+/// Return a frame whose z axis is n. Its x axis is the given x (y if x is nearly parallel to n) minus its component along n.
 inline Mat3<double> axis_frame(const Vec3<double>& n) {
   const Vec3<double> start = std::abs(n(0)) > 0.9 ? Vec3<double>::UnitY() : Vec3<double>::UnitX();
   const Vec3<double> across = start - n * dot(start, n);

@@ -22,7 +22,7 @@ struct Planar : JointDefaults, UnitSubspace<tx, ty, rz> {
     q1[1] = q[1] + s * step.position(0) + c * step.position(1);
     q1[2] = q[2] + dv[2];
   }
-  /// The difference includes whole revolutions of the angle, which the logarithm of a rotation would lose.
+  /// The difference includes whole revolutions of the angle. Therefore it is not computed by the logarithm of a rotation, which omits them.
   template <class T> static void difference(const T* q0, const T* q1, T* dv) {
     const T turn = q1[2] - q0[2], dx = q1[0] - q0[0], dy = q1[1] - q0[1];
     T s, c;

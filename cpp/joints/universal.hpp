@@ -44,7 +44,7 @@ struct Universal : JointDefaults, VectorCoordinates<2> {
     const Mat3<T> left = rotation_about(a, T(-sin * inverse), T(cos * inverse)) * X.R;
     q[0] = turns_near(atan2(sin, cos), near[0]), q[1] = TurnAboutZ<T>(left).angle_near(near[1]);
   }
-  /// The row expresses that the angle between the two axes is constant: a . R z = a . z. It is z x a'.
+  /// The constraint keeps the angle between the two axes constant: a . R z = a . z. Its row is z x a', where a' is the axis a in the child's axes.
   template <class T>
   static void close(const JointNumbers<T>& k, const Transform<T>& X, const Motion<T>& V, ClosingJoint<T>& out) {
     const Vec3<T> a = transpose_times(X.R, first_axis(Coordinates<T>{nullptr, nullptr, nullptr, k}));  // in the child's axes

@@ -1,6 +1,6 @@
-// The one switch that converts a joint's kind to its type. Revolute, prismatic and free joints are inlined into the algorithms. The functions of
-// other joints are called through General; they are not inlined, and the number of columns is a run-time value. Therefore an algorithm is compiled
-// four times instead of fourteen.
+// Conversion of a joint's kind (a number) to its type; no other file contains such a switch. Revolute, prismatic and free joints are inlined into the
+// algorithms. The functions of other joints are called through General; they are not inlined, and the number of columns is a run-time value.
+// Therefore an algorithm is compiled four times instead of fourteen.
 #pragma once
 
 #include "joint_set.hpp"

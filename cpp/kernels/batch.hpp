@@ -34,8 +34,8 @@ inline bool finite(const double* x, std::int64_t n) {
 }
 
 inline double squared_norm(const double* q) { return q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]; }
-/// Return true if the norms of all quaternions are near 1. Kernels divide by the norm, so small deviations are harmless, but a large one is an error
-/// of the caller.
+/// Return true if the norms of all quaternions are near 1. A small deviation is harmless, because kernels divide by the norm. A large deviation is an
+/// error of the caller.
 inline bool unit_quaternion(const double* q) { return squared_norm(q) > 0.998 && squared_norm(q) < 1.002; }
 inline bool usable_quaternion(const double* q) { return q[0] != 0.0 || q[1] != 0.0 || q[2] != 0.0 || q[3] != 0.0; }
 
@@ -55,7 +55,7 @@ struct Batch {
   std::int64_t count;
   bool is_configuration[max_inputs];
   bool any_length;  // quaternions may have any norm
-  bool answerless;  // true: no state has a result, because all would be divided by a zero inertia
+  bool answerless;  // true: no state has a result, because of a zero inertia in the mechanism
   bool ends;  // true: the last entries of a valid result may be NaN
   const std::vector<std::int64_t>* variant_of_rows = nullptr;  // variant of each row; null: the indices that the mechanism stores
 
@@ -77,7 +77,7 @@ struct Batch {
     std::vector<std::thread> helpers;
     try {
       for (std::int64_t t = 1; t < std::min(threads, chunks); ++t) helpers.emplace_back(worker, false);
-    } catch (...) {  // the system cannot start another thread: the existing ones do the work
+    } catch (...) {  // the system cannot start another thread: the existing threads compute all chunks
     }
     worker(true);
     for (std::thread& t : helpers) t.join();

@@ -13,7 +13,7 @@ SARRUS_KERNEL(inverse_dynamics_vjp, {
   const RneaInput<T> motion = {in[0], in[1], in[2], {in[4], in[5]}, call.wrenches(), call.wrench};
   inverse_dynamics_vjp<Along<T>>(tree, arena, motion, in[3], out);
 })
-// whether derivatives are projected onto the loops is an argument of the call, and applies to all its states
+// projection of the derivatives onto the loops: an argument of the call, for all of its states
 SARRUS_KERNEL(forward_dynamics_vjp, {
   OffLoops<T> off;
   LoopInput<T> state = {in[0], in[1], in[2], call.wrenches(), call.wrench, in[5], in[6]};

@@ -37,8 +37,8 @@ using ControlTasks = double (*)(const Tree&, const TaskControl&, const double* p
                                 const double* q, const double* v, const double* z, double* motor, const Surroundings<double>&,
                                 const TaskReport<double>&);
 
-/// Return true if the factors of that number of states exceed the cache. The states are then computed one by one, and the lanes are used for the rows
-/// of the dense fronts.
+/// Return true if the factors of as many states as there are lanes exceed the cache. Then states are computed one by one, with lanes for the rows of
+/// dense fronts.
 inline bool leaves_the_cache(const Tree& tree, int lanes) {
   constexpr std::int64_t cache = 1 << 20;
   const Substructures* pieces = tree.loops.substructures;
@@ -57,7 +57,7 @@ struct KernelTable {
   ContactKernels contact;
 };
 
-/// Each file adds its kernels to the table; kernels for states in lanes replace those for single states.
+/// Each function adds the kernels of its file to the table. Kernels for states in lanes replace kernels for single states.
 void add_tree_kernels(KernelTable&);
 void add_loop_kernels(KernelTable&);
 void add_derivative_kernels(KernelTable&);

@@ -1,4 +1,4 @@
-// Kernels of mechanisms with loops, one state at a time, at the instruction set level for which this file is compiled.
+// Kernels of mechanisms with loops, for one state at a time, at the instruction set level for which this file is compiled.
 #include "loop_operations.hpp"
 #include "run.hpp"
 #include "shared.hpp"

@@ -19,7 +19,7 @@ struct Parameters {
 
 constexpr int max_inputs = 7;
 
-/// Properties of an operation in addition to inputs and results.
+/// Flags: properties of an operation.
 namespace fact {
 enum Fact : unsigned {
   at_frame = 1,       // takes a frame, and a choice of axes for the result
@@ -30,7 +30,7 @@ enum Fact : unsigned {
   checks_loops = 32,  // requires a state on the loops; the caller may disable this check
   closes_loops = 64,  // projects a state onto the loops; there is no result if loops remain open
   dense = 128,        // uses an nv x nv matrix internally
-  row_rates = 256,    // takes the rates of rows that depend on q, instead of the rows
+  row_rates = 256,    // for constraint rows that depend on q, the input contains their rates instead of the rows
   on_loops = 1024,    // solves an equation with loops, in which bodies may be massless
   ends = 4096,  // valid results may contain NaN in their last entries
   checks_motion = 2048,  // on request, checks that the loops allow a motion

@@ -39,7 +39,7 @@ enum class InputSize : char {
   two_of_efforts
 };
 
-/// Return the length of an input with this name; inputs with other names than those below have one value per velocity.
+/// Return the length of an input with this name. Inputs that this function does not list have one value per velocity.
 inline InputSize size_by_name(const std::string& input) {
   static const std::pair<const char*, InputSize> named[] = {{"time", InputSize::scalar},
                                                             {"restitution", InputSize::scalar},
@@ -105,7 +105,7 @@ inline int size_of(InputSize size, const Tree& t) {
   return 0;
 }
 
-/// Return true if a row of `numbers` values may be an input of this length.
+/// Return true if `numbers` is a valid length of a row of an input whose nominal length is `length`.
 inline bool fits(InputSize size, std::int64_t numbers, const Tree& t) {
   const int expected = size_of(size, t);
   return size == InputSize::waypoints ? numbers > 0 && numbers % expected == 0 : numbers == expected;

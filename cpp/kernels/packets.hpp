@@ -92,7 +92,7 @@ SARRUS_NOINLINE void in_packets(Packet<W, Own> (*kernel)(const Call<Packet<W, Ow
   for (int k = 0; k < p.wrenches; ++k) wrench[k] = arena.take<P>(6);
   P* out = arena.take<P>(rows.out_size);
   for (std::int64_t i = begin; i < end; i += W) {
-    // prefetch the output during the evaluation, because a large output is no longer in the cache
+    // prefetch the memory of the output during the evaluation, because a large output does not remain in the cache
     const std::int64_t last = std::min<std::int64_t>(i + W, end) * rows.out_size;
     for (std::int64_t k = i * rows.out_size; k < last; k += 8) __builtin_prefetch(rows.out + k, 1);
     for (int k = 0; k < max_inputs; ++k)

@@ -1,9 +1,9 @@
 // Propagation of changes of a state forward through many steps, and of cotangents backward.
 //
 // Cotangents are propagated by vector-Jacobian products (simulation/step_pullback.hpp). If a step has no such products, derivatives along directions
-// of the step's initial state are used: along all directions or, with loops, along as many as there are degrees of freedom. These are random
-// directions W, projected onto the loops: B = P W. Let c = B^T lambda be the products of the cotangent with the derivatives along B. Then lambda = U
-// B (B^T U B)^-1 c, where the diagonal matrix U contains units that make entries comparable.
+// of the step's initial state are used: along all directions or, with loops, along as many as there are degrees of freedom. The directions are random
+// vectors W, projected onto the loops: B = P W. Let c = B^T lambda be the products of the cotangent with the derivatives along B. Then lambda = U B
+// (B^T U B)^-1 c, where the diagonal matrix U contains units that make entries comparable.
 #include <algorithm>
 #include <cmath>
 
@@ -60,7 +60,7 @@ void mark_acting(const ForceElements& elements, double from, double to, bool* ac
   });
 }
 
-/// Data that the steps of some runs have in common.
+/// Data that all steps of the runs in the lanes share.
 struct Steps {
   const Tree& tree;
   const Plan& plan;
@@ -199,7 +199,7 @@ class Basis {
  private:
   double unit(int r) const { return Plan::unit_of(s_.plan.velocity_unit, r); }
   P b(int part, int r, int j) const { return B_[(part + r) * count() + j] * P(1.0 / unit(r)); }
-  /// Solve with n directions, beginning with direction `first`, by a Cholesky factor of their products.
+  /// Solve for the components along n directions, beginning with direction `first`, by a Cholesky factor of B^T U B.
   P solve(int first, int n, int part, P* lambda) {
     const Arena::Scope scope(s_.arena);
     P *G = s_.take<P>(n * n), *y = s_.take<P>(n), status = P(0.0);

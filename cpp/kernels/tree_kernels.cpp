@@ -1,4 +1,4 @@
-// Kernels of trees, one state at a time, at the instruction set level for which this file is compiled.
+// Kernels of trees, for one state at a time, at the instruction set level for which this file is compiled.
 #include "run.hpp"
 #include "shared.hpp"
 #include "tree_operations.hpp"

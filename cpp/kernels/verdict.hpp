@@ -22,7 +22,7 @@ template <class T> SARRUS_INLINE T verdict(const T& error, const OffLoops<T>& of
   return select(off.fault > select(outcome > T(0.0), T(1.0), T(0.0)), T(off_loops), outcome);
 }
 
-/// Return these statuses, and no_answer if the rank of the rows depends on rounding.
+/// Return off_loops or inconsistent_constraints as above; if neither applies, no_answer if the rank of the rows depends on rounding, else 0.
 template <class T> SARRUS_INLINE T verdict_of_solution(const T& error, const OffLoops<T>& off) {
   const T status = verdict(error, off);
   return select(both(error > tolerance<T>(tolerances::unresolved, tolerances::unresolved_in_single), status < T(no_answer)),

@@ -21,8 +21,8 @@ template <class T> void constraint_jacobian(const Tree& tree, Arena& arena, cons
   }
 }
 
-/// Compute J-dot (rows x nv) along v: the rate of J at q + epsilon q-dot, t + epsilon. For rows whose coefficients the caller supplies,
-/// `pfaffian_rates` contains the rates of these coefficients.
+/// Compute J-dot (rows x nv) along v: the rate of J at q + epsilon q-dot, t + epsilon. `pfaffian_rates`: rates of the row coefficients that the
+/// caller supplies.
 template <class T>
 void constraint_jacobian_derivative(const Tree& tree, Arena& arena, const T* q, const T* v, const T* time,
                                     const T* pfaffian_rates, T* out) {

@@ -1,6 +1,6 @@
-// Massless bodies in loops. M is singular along their joints, or would be in some configuration. The accelerations are still determined if every
-// motion that the loops allow moves some mass, because N^T M N is then positive. But the factorisation eliminates velocities before rows, so its
-// first pivots come from M alone, and would be zero. Therefore a small inertia epsilon is added ("borrowed") for these bodies. The corrections of
+// Massless bodies in loops. M is singular along their joints, at least in some configurations. The accelerations are determined nevertheless if every
+// motion N that the loops allow moves some mass, because N^T M N is then positive. But the factorisation eliminates velocities before rows; its first
+// pivots come from M alone, so they could be zero. Therefore a small inertia epsilon is added ("borrowed") for these bodies. The corrections of
 // saddle.hpp use the true M and remove the effect of epsilon: each correction leaves the fraction epsilon / (epsilon + inertia of the motion on the
 // loops) of the error.
 //
@@ -38,8 +38,8 @@ template <class T, class F> SARRUS_INLINE void each_entry(const Saddle<T>& s, F&
   }
 }
 
-/// Copy J and set its entries at rounding level to zero, relative to the largest entry of the same constraint in that column. Otherwise a row that
-/// consists of rounding errors, and constrains nothing, would count as an ordinary row, because residuals are relative to the row's own scale.
+/// Copy J, and set entries to zero that are rounding errors of the largest entry of the same constraint in that column. Residuals are relative to the
+/// row's own scale: without this step, a row that consists of rounding errors only would be treated as a constraint.
 template <class T> SARRUS_INLINE const T* without_rounding(const Saddle<T>& s, Arena& arena) {
   int entries = 0;
   for (int i = 0; i < s.constraints; ++i) entries += s.tree.loops.constraint[i].rows * s.tree.loops.constraint[i].columns;
@@ -73,7 +73,7 @@ SARRUS_NOINLINE void borrow_inertia(const Saddle<T>& matrix, Arena& arena, T* mo
   find_moved();
   for (int r = 0; r < s.rows; ++r) size[r] = select(moved[r] > T(0.0), scale[r], T(0.0));
   for (int k = 0; k < nv; ++k) inertia[k] = T(0.0);
-  constexpr int links = 4;  // largest number of massless bodies, in series between two bodies with mass, that transmit an inertia
+  constexpr int links = 4;  // largest number of successive massless bodies that transmit inertia between two bodies with mass
   for (int pass = 0; pass < links; ++pass) {
     T* felt = arena.take<T>(nv);
     for (int k = 0; k < nv; ++k) felt[k] = lacks[k] ? s.M[s.first_entry(k)] : T(0.0);

@@ -5,12 +5,12 @@
 //
 //   x = onward + argmin |J y - (c - J onward)|^2 + mu |y|^2,    c = -d phi / ds along the inputs
 //
-// A step follows the tangent and then closes the loops again; it is halved if the correction is too long. At positions where J loses rank, branches
-// intersect. There the inputs do not determine the motion completely, and its undetermined component continues in its previous direction (`onward`,
-// which is zero elsewhere). If two branches come close without an intersection, a step must not jump from one to the other. Such a jump is detected
-// by a sign: let Q be an orthonormal basis of the range of J at one end of a step; det(Q^T J) has one sign along a branch, and the opposite sign on
-// the other branch. The same holds for det(J_0^T J_1), with J at both ends. A step with a negative determinant is halved too. If the determinant is
-// still negative at the shortest step, the branches intersect exactly, and the step is accepted.
+// A step follows the tangent and then closes the loops again; it is halved if the correction is too long. Branches intersect at positions at which J
+// loses rank. At an intersection the inputs do not determine the motion completely, and the undetermined component continues in its previous
+// direction (`onward`, which is zero at all other positions). If two branches come close without an intersection, a step must not jump from one to
+// the other. Such a jump is detected by a sign: let Q be an orthonormal basis of the range of J at one end of a step; det(Q^T J) has one sign along a
+// branch, and the opposite sign on the other branch. The same holds for det(J_0^T J_1), with J at both ends. A step with a negative determinant is
+// halved too. If the determinant is still negative at the shortest step, the branches intersect exactly, and the step is accepted.
 //
 // If the inputs determine the motion and it is smooth, no tangent is needed: the differences of previous steps predict the next step, and two Newton
 // steps with one factor correct it. If e is the error of the prediction, it is C e^2 after the first Newton step and C^2 e^3 after the second. The
@@ -66,7 +66,7 @@ template <class T> class PathSegment {
     for (int k = 0; k < paces(tree); ++k) pace[k] = T(0.0);
   }
 
-  /// Set the coordinates of prescribed joints in q to their values at the end of the segment.
+  /// Set the prescribed joints' coordinates in q to their values at the end of the segment.
   void prescribe(T* q) const {
     for (int i = 1; i < tree_.links; ++i) {
       const Link& b = tree_.link[i];
@@ -155,7 +155,7 @@ template <class T> SARRUS_NOINLINE T sign_of_determinant(int n, T* A, double zer
     sign = select(pivot > least, sign, select(pivot < -least, -sign, T(0.0)));
     const T inverse = T(1.0) / select(abs(pivot) > T(0.0), pivot, T(1.0));
     for (int i = k + 1; i < n; ++i) {
-      if (!any(abs(A[i * n + k]) > T(0.0))) continue;  // the entry is zero if the two joints are in different loops
+      if (!any(abs(A[i * n + k]) > T(0.0))) continue;  // entries for two joints in different loops are zero
       const T l = A[i * n + k] * inverse;
       for (int j = k + 1; j < n; ++j) A[i * n + j] -= l * A[k * n + j];
     }
@@ -236,7 +236,7 @@ template <class T> class Branch {
   T rank() const { return rank_; }
 
  private:
-  // damping (mu / |phi|) of the steps that close the loops: it can be small, because a prediction is near the branch
+  // damping (mu / |phi|) of the steps that close the loops; it is small because predictions are near the branch
   static constexpr double damping = 1e-3;
   static constexpr double most_steps = 18.0;
   // largest allowed distance of a prediction from the branch, relative to the length of the step
@@ -404,7 +404,7 @@ template <class T> class Branch {
       }
   }
 
-  /// Extrapolate over the whole segment in one step, in those lanes where the motion is determined and smooth.
+  /// In lanes in which the inputs determine the motion and the motion is smooth, extrapolate over the whole segment in one step.
   void extrapolate(T* q) {
     const auto tried = both(determined_ > T(0.5), done_ < T(1.0));
     if (!any(tried)) return;
@@ -459,7 +459,7 @@ template <class T> class Branch {
     const Loops& loops = tree_.loops;
     T* target = arena_.take<T>(loops.rows);
     for (int r = 0; r < loops.rows; ++r) opening[r] = T(0.0);
-    if (loops.pfaffian_values > 0) {  // compute rates of targets by finite differences, which are accurate enough for a tangent
+    if (loops.pfaffian_values > 0) {  // rates of targets by finite differences, which suffice for a tangent
       constexpr double little = 1e-4;
       Residual<T> side = {target, nullptr, T(0.0)};
       for (const double sign : {1.0, -1.0}) {

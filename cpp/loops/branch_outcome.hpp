@@ -7,7 +7,7 @@ constexpr double jumped = 1.0;  // the last configuration was reached by one jum
 constexpr double followed = 2.0;  // the branch was traced by steps, up to the last input or to the branch's end
 // one jump was made; no branch is defined, because the inputs leave motions free, or because the initial configuration is singular
 constexpr double free = 0.0;
-// one jump was made, which may have left the branch; no path could be traced, because the initial targets are unknown
+// one jump was made, which may have left the branch; tracing was impossible, because the initial targets are unknown
 constexpr double doubtful = -1.0;
 constexpr double off_loops = -2.0;  // one jump was made from an initial configuration with open loops
 

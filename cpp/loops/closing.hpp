@@ -97,7 +97,7 @@ template <class T> SARRUS_INLINE T no_rotation(const Tree& tree, const T* pfaffi
   return select(defect < T(1e-8), T(0.0), T(1.0));
 }
 
-/// Convert a scaled step y to velocities x, shortened to the range in which the linear model is valid.
+/// Convert a scaled step y to velocities x. Steps are shortened to the range in which the linear model is valid.
 template <class T> SARRUS_INLINE void scaled_step(const Tree& tree, const ClosureOptions<T>& options, const T* y, T* x) {
   T longest = T(tolerances::longest_step);
   for (int k = 0; k < tree.nv; ++k) longest = select(abs(y[k]) > longest, abs(y[k]), longest);
@@ -129,7 +129,7 @@ template <class T> class StepSolver {
     for (int k = 0; k < nv; ++k) unit_weights[k] = T(1.0);
     for (int r = 0; r < rows_; ++r) unit_row_weights[r] = T(1.0), least[r] = T(0.0);
     for (int r = 0; r < rows_; ++r) S[r] = r < loops.rows ? mu : T(1.0);  // motor rows are inactive
-    // lanes whose damping is below rounding level need the proximal method; the results of other lanes do not change
+    // lanes whose damping is below rounding level need proximal corrections, which do not change the results of other lanes
     if (any(tight > T(0.0)))
       for (int i = 0; i < loops.constraints; ++i) {
         const Constraint& c = loops.constraint[i];

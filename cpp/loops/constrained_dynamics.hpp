@@ -27,7 +27,7 @@ template <class T> struct LoopEquation {
   T terms;  // squared norm of the terms whose sum is the right-hand side, with the weights of residuals
   // set if the equation of the substructures is solved instead of that of the tree; M is then null
   const SubstructuredEquation<T>* pieces = nullptr;
-  const T* epsilon = nullptr;  // (nv) inertia that the factor borrows for massless bodies; null without such bodies
+  const T* epsilon = nullptr;  // (nv) inertia that is added to massless bodies in the factor; null: there are none
 
   const Saddle<T>& solved() const { return pieces ? pieces->matrix : matrix; }
   /// lifted: convert velocities and rows of the mechanism to the unknowns of the equation that is solved (of the tree, or of substructures); lowered:
@@ -35,7 +35,7 @@ template <class T> struct LoopEquation {
   const T* lifted(Arena& arena, const T* b) const { return pieces ? pieces->lift(matrix.tree, arena, b) : b; }
   const T* lowered(Arena& arena, const T* x) const { return pieces ? pieces->lower(matrix.tree, arena, x) : x; }
 
-  /// Borrow inertia for massless bodies (borrowed_inertia.hpp), unless substructures, which need none, are used. Call after the rows are set.
+  /// Add inertia for massless bodies (borrowed_inertia.hpp). Substructures need none. Call after the rows are set.
   void borrow(Arena& arena) {
     if (!matrix.tree.lacks_inertia || pieces) return;
     T* borrowed = arena.take<T>(matrix.tree.nv);
@@ -57,7 +57,7 @@ SARRUS_INLINE void set_row_weights(Arena& arena, LoopEquation<T>& e) {
   e.matrix.row_weight = inverses(arena, e.matrix.rows, e.scale);
 }
 
-/// Set M or another metric at a configuration, or set up the substructures. The rows and the right-hand side are not set.
+/// Set M (or another metric), or set up the substructures, at a configuration. The rows and the right-hand side are not set.
 template <class T>
 SARRUS_INLINE LoopEquation<T> mass_equation(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> X,
                                             const Motion<T>* columns, const Metric<T>& metric = {}) {
@@ -206,7 +206,7 @@ template <class T> LoopSolution<T> solve_tightly(const LoopEquation<T>& e, Arena
   return solve_tightly(e, arena, b, factorise_tightly(e, arena));
 }
 
-/// Squared norm of velocities in the metric of residuals: each squared velocity is divided by its mobility.
+/// Return the squared norm of velocities in the metric of residuals: each squared velocity is divided by its mobility.
 template <class T> SARRUS_INLINE T in_metric(const Saddle<T>& s, const T* a) {
   T sum = T(0.0);
   for (int k = 0; k < s.tree.nv; ++k) sum += a[k] * a[k] * inverse_or_zero(s.mobility[k]);

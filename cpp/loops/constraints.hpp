@@ -13,8 +13,8 @@ template <class T> struct OffLoops {
   // square of the largest gap below tolerances::off_loops and above rounding, measured as the displacement that closes it
   T open = T(0.0);
 
-  /// Include a row in the test. Arguments: squares of its gap and rate; `change`, the sum of J_rk^2 / M_kk over the velocities k; `mobility`, the
-  /// same sum for J_rk of one Tree::unit for each velocity; `speed`, the sum of squared velocities in Tree::unit. (There is no division, because this
+  /// Include a row r in the test. Arguments: squares of its gap and rate; `change`, the sum of J_rk^2 / M_kk over the velocities k; `mobility`, the
+  /// sum of 1 / (M_kk unit_k^2) over the same velocities; `speed`, the sum of (v_k / unit_k)^2, with Tree::unit. (There is no division, because this
   /// code is on the hottest path.)
   SARRUS_INLINE void include(const T& gap, const T& rate, const T& change, const T& mobility, const T& speed) {
     const T size = select(change > T(0.0), change, mobility) * T(tolerances::off_loops * tolerances::off_loops);
@@ -200,8 +200,8 @@ SARRUS_INLINE void constraint_rows(const Tree& tree, Arena& arena, const LoopSta
   }
 }
 
-/// Scale of each row (rows), to which residuals are relative: the largest change of the row over all of its velocities, if each moves alone by 1 rad,
-/// or by the mechanism's length for a slide.
+/// Compute the scale of each row (rows), to which residuals are relative. Each velocity alone moves by 1 rad, or by the mechanism's length for a
+/// slide; the largest change of the row is its scale.
 template <class T>
 T* row_sizes(const Tree& tree, Arena& arena, const T* q, const T* time, const T* pfaffian_values) {
   T *size = arena.take<T>(tree.loops.rows), *mobility = arena.take<T>(tree.nv);

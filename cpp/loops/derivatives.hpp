@@ -77,8 +77,8 @@ template <class R, class T = double> class SensitivityEquation {
     rounding = sqrt(moved / select(size > T(0.0), size, T(1.0)));
     const T least = select(is_near_singular(moved, size), T(tolerances::contradiction), T(0.0));
     error = select(least > error, least, error);
-    // corrections are unnecessary if the regularisation hardly changes a solution: the relative change is regularisation / (least eigenvalue of the
-    // rows), and the inverse of that eigenvalue is estimated by moved / (size entry_rounding^2)
+    // corrections are unnecessary if the regularisation hardly changes a solution. The relative change is regularisation / (least eigenvalue of the
+    // rows); moved / (size entry_rounding^2) estimates the inverse of that eigenvalue
     const bool borrows = equation_->epsilon || equation_->pieces;
     const auto tight =
         moved * T(tolerances::regularisation) < size * T(square(tolerances::entry_rounding) * tolerances::unresolved);
@@ -134,8 +134,8 @@ template <class R, class T = double> class SensitivityEquation {
   }
   T inertia(int k) const { return inverse_or_zero(equation_->matrix.mobility[k]); }
   T row_weight(int r) const { return equation_->matrix.row_weight[r]; }
-  /// Return the entry of row r in a pseudo-random right-hand side. It serves to detect dependent rows: for these the equation is inconsistent, and a
-  /// residual remains.
+  /// Return the entry of row r in a pseudo-random right-hand side, by which dependent rows are detected: for these the equation is inconsistent, and
+  /// a residual remains.
   T probe(int r) const { return T(scattered(tree_.nv + r)) / sqrt(row_weight(r)); }
 
   /// Solve for b; returns the relative residual. `terms` (unknowns): squared norms of the terms of b; if null, no residual is computed. S is R, the
@@ -354,8 +354,8 @@ template <class R> class ForwardSensitivity {
                       SARRUS_INLINED { side.add(tree_.nv + row, -entry.rate * R(in_.v[column])); });
   }
 
-  /// accelerate_along() for a single direction (q, v, tau: nv each). Returns the error of the state, or the relative residual if it is so large
-  /// that no derivative exists.
+  /// Add -D inverse dynamics, DJ^T lambda and D gamma - DJ a along these directions, computed by inverse dynamics and the constraint rows on dual
+  /// numbers.
   void add_rates(const Directions<R>& along, Sides<R>& side, const Kept& kept) const {
     Varied<R>* tau = arena_.take<Varied<R>>(tree_.nv);
     const auto motion =
@@ -450,8 +450,8 @@ void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<d
   });
 }
 
-/// Basis of all motions that the loops allow: P = L L^T M with M-orthonormal columns of L. The components of a displacement or of a change d of v are
-/// L^T M d; L times these components is the allowed part P d.
+/// Basis of all motions that the loops allow: P = L L^T M with M-orthonormal columns of L. A displacement, or a change of v, is denoted by d. Its
+/// components in the basis are L^T M d, and its allowed part is P d = L L^T M d.
 class AllowedMotions {
  public:
   int count = 0;
@@ -657,8 +657,8 @@ inline double accelerate_along(const Tree& tree, Arena& arena, const ForwardSens
   return left;
 }
 
-/// accelerate_along() for a single direction (q, v, tau: nv each). Returns the error of the state, or the relative residual if it is so large
-/// that no derivative exists.
+/// Compute the rate (nv) of a along one direction of q, v and tau (nv each). Returns the error of the state, or the relative residual if it is so
+/// large that no derivative exists.
 inline double forward_dynamics_jvp(const Tree& tree, Arena& arena, const LoopInput<double>& in, const double* q, const double* v,
                                    const double* tau, bool tangent, double* rate) {
   const int n = tree.nv;

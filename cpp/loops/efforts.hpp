@@ -80,8 +80,8 @@ MotorEquation<T> motor_equation(const Tree& tree, Arena& arena, const LoopState<
   T *weight = nullptr, passive = tolerance<T>(tolerances::passive, tolerances::passive_in_single);
   if (sharing.weights) {
     weight = arena.take<T>(loops.actuators);
-    // this value balances two errors: the rounding of the factor, eps / passive, and the error that one correction leaves for the motor of largest
-    // weight, passive * largest
+    // this value makes two errors equal: the rounding error of the factor, eps / passive, and passive * largest, the error that remains after one
+    // correction for the motor of largest weight
     passive = passive / sqrt(relative_weights(tree, sharing.weights, weight));
   }
   T *mobility = arena.take<T>(nv), *motors = arena.take<T>(nv), *epsilon = arena.take<T>(nv);
@@ -106,7 +106,7 @@ MotorEquation<T> motor_equation(const Tree& tree, Arena& arena, const LoopState<
   constraint_rows(tree, arena, state, row_output, 0, loops.constraints);
   row_output.off = nullptr;  // rows of motors are no constraints, so the state cannot violate them
   constraint_rows(tree, arena, state, row_output, loops.constraints, constraints);
-  for (int i = loops.constraints; i < constraints; ++i) {  // set the rows of joints that have armature but no motor to zero
+  for (int i = loops.constraints; i < constraints; ++i) {  // rows of joints with armature, but without a motor, are set to zero
     const Constraint& c = loops.constraint[i];
     for (int k = 0; k < c.columns * c.rows; ++k) J[c.entry + k] *= T(loops.driven[c.row - loops.rows]);
   }

@@ -9,7 +9,7 @@
 
 namespace sarrus {
 
-/// Number of pivots that are eliminated together, because the rows below the pivots are then traversed only once for four pivots.
+/// Number of pivots that are eliminated together, so that the rows below them are traversed only once for four pivots.
 constexpr int panel = 4;
 
 /// Dense matrix of a front. `ahead`: rows of its pivots, stored in L; `behind`: rows of the later neighbours.

@@ -28,7 +28,7 @@ Force<T> effort_wrench(const Tree& tree, Arena& arena, const LoopState<T>& state
   return f;
 }
 
-/// Wrenches of the efforts of all constraints, in the axes of their frames of the user's description; zero for constraints that are not joints.
+/// Compute the wrenches of the efforts along all loop joints, in the axes of their frames in the user's description; zero for other constraints.
 template <class T>
 void effort_wrenches(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* efforts, T* out) {
   for (int i = 0; i < 6 * tree.loops.constraints; ++i) out[i] = T(0.0);

@@ -9,9 +9,9 @@
 //
 // y are the displacements of the bodies if each constrained direction of a joint is a bushing of unit stiffness. A A^T is singular along free
 // motions, where f is zero. It is factorised with a regularised diagonal, whose effect corrections remove (as in saddle.hpp). They may not converge
-// near a singular position. In this event A^T P = Q R is factorised instead: x is the component of x0 in the span of Q's first columns; the other
-// columns of Q span the self-stresses S. With compliances C of joints, the result is x + S z, with the shortest z that minimises |root(C) (x + S z)|:
-// least energy first, then least norm. Menabrea's theorem; Wojtyra and Fraczek, Multibody System Dynamics 29, 2013, for the minima.
+// near a singular position. In this case A^T P = Q R is factorised instead: x is the component of x0 in the span of the first columns of Q; the
+// remaining columns of Q span the self-stresses S. With compliances C of joints, the result is x + S z, with the shortest z that minimises |root(C)
+// (x + S z)|: least energy first, then least norm. Menabrea's theorem; Wojtyra and Fraczek, Multibody System Dynamics 29, 2013, for the minima.
 //
 //   reads   multipliers (rows); their loads, as joint_loads() returns them; root(C) (6 x 6 for each load, in its axes), or null
 //   writes  multipliers with the same J^T lambda, and their loads
@@ -30,7 +30,7 @@ template <class T> SARRUS_INLINE Vec3<T> force_of(const Six<T>& w) { return w.te
 /// Orthonormal basis u of the added columns V, built from the independent ones: V = u T. from[i]: index of the column that produced u[i].
 template <class T> struct Orthonormal {
   int n = 0, from[6];
-  bool differs = false;  // true if a column depends on others in some lanes only
+  bool differs = false;  // true if a column is dependent in some lanes, but not in all
   Six<T> u[6];
   T R[6][6];
 
@@ -88,8 +88,8 @@ template <class T> struct Bearing {
   }
 };
 
-/// Orthonormal effort of a relation between coordinates, such as a gear. A unit effort applies the wrenches `put` to bodies and the efforts `along`
-/// to joints.
+/// Orthonormal effort of a relation between coordinates, such as a gear. A unit of it applies the wrenches `put` to bodies and the efforts `along` to
+/// joints.
 template <class T> struct Effort {
   int bodies, *body;
   Six<T>* put;
@@ -432,7 +432,7 @@ template <class T> class Reactions {
     }
   }
 
-  /// Convert the efforts of each column to wrenches along the column's joint.
+  /// For each column of efforts, convert the efforts to wrenches along the joint to which the column belongs.
   void put_along_joints(const Constraint& c, const T* efforts, Effort<T>& e) {
     for (int begin = 0, end; begin < c.columns; begin = end) {
       const int link = tree_.column_link[c.column[begin]];
@@ -557,7 +557,7 @@ T least_reactions(const Tree& tree, Arena& arena, const LoopState<T>& state, con
   const int rows = tree.loops.rows, numbers = rows + 6 * (tree.bodies - 1 + tree.loops.constraints);
   T* out_loads = std::copy(multipliers, multipliers + rows, out);
   std::copy(loads, loads + numbers - rows, out_loads);
-  // 1 if all reactions are determinate, according to the least pivot of a row in the factorisation for accelerations
+  // 1 if all reactions are determinate; the least pivot of a row in the factorisation for accelerations decides this
   T determined = T(0.0);
   if (least_pivot) determined = select(*least_pivot > T(tolerances::independent), T(1.0), T(0.0));
   if (!any(determined < T(1.0))) return T(0.0);

@@ -227,7 +227,7 @@ template <class R> class LinearEquations {
     R *force = arena_.take<R>(nv), *x = arena_.take<R>(state.equation().unknowns());
     for (int i = 0; i < nv; ++i) force[i] = R(0.0);
     for (int l = moving; l < count; ++l) lane(force[y_.place[first + l - y_.k]], l) = 1.0;
-    if (moving == 0 || rests())  // in these cases v does not change with q
+    if (moving == 0 || rests())  // in these cases v does not depend on q
       state.push(force, x);
     else
       state.follow(displacements(first, moving), x, force);
@@ -248,8 +248,8 @@ template <class R> class LinearEquations {
     const auto [count, moving] = lanes(first);
     R *d = moving > 0 ? displacements(first, moving) : nullptr, *change = arena_.take<R>(nv),
       *x = arena_.take<R>(state.equation().unknowns());
-    // the residual is compared with the change of the forces if they rotated by 1 rad, not with the change along the motion itself, because some
-    // motions, such as a common translation, change the forces by rounding errors only
+    // the residual is compared with the change of the forces in a rotation by 1 rad, not with their change along the motion itself: some motions,
+    // such as a common translation, change the forces by rounding errors only
     R least = R(0.0);
     for (int i = 0; i < nv; ++i) {
       change[i] = R(0.0);
@@ -275,7 +275,7 @@ template <class R> class LinearEquations {
   double *G_ = nullptr, *V_ = nullptr, *W_ = nullptr;  // columns, each contiguous
 };
 
-/// `chooses`: choose the best-conditioned coordinates and ignore y.
+/// Linearise. If `chooses` is true, the best-conditioned coordinates are chosen and stored in y; otherwise those in y are used.
 template <class R>
 LinearErrors linear_equations(const Tree& tree, Arena& arena, const LoopInput<double>& in, LinearCoordinates& y, bool chooses,
                               const double* column, const double* row, double* numbers) {

@@ -1,5 +1,5 @@
 // Rates of the multipliers. For independent rows they follow from the equation of derivatives.hpp. For dependent rows, lambda = J y are the
-// multipliers of least norm for the same forces. They are of least norm in every configuration along the loops, and therefore
+// multipliers of least norm for the same forces. They are of least norm in every configuration with closed loops. Therefore
 //
 //   J^T Dlambda = f,   Dlambda = DJ y + J Dy        so that Dlambda, of all with J^T Dlambda = f, is nearest to DJ y
 //

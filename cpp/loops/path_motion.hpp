@@ -112,8 +112,8 @@ class Chart {
   double* in_q_;
 };
 
-/// Two samples: q and v of each, and their times. For a time after the last sample, the two samples are exchanged, so that the extrapolation before
-/// the first sample also applies there, backwards in time.
+/// Two samples: q and v of each, and their times. After the last sample, the two samples are exchanged and time is reversed, so that the formula for
+/// times before the first sample also applies after the last one.
 struct PathPiece {
   const double *q0, *v0, *q1, *v1;
   double start, end;

@@ -21,7 +21,7 @@ inline void add_multiple(int n, double factor, const double* x, double* y) { sub
 /// larger.
 ///
 /// Reflection vectors are padded with zeros above their first entry, so that all of them begin at a packet boundary of a column. Otherwise the loads
-/// of a reflection would overlap the stores of the previous one only partly, and the processor would wait until these stores are in its cache.
+/// of a reflection would partly overlap the stores of the previous reflection, and the processor would wait until these stores are in its cache.
 class PivotedQr {
  public:
   int rank = 0;
@@ -96,7 +96,7 @@ inline void hold_velocity(int n, double* P, int k) {
 }
 
 /// Choose `count` velocities that best determine the motions onto which P (n x n, destroyed) projects, by a Cholesky factorisation: each next pivot
-/// is the largest remaining diagonal entry, or the first of those that are equal up to rounding. The caller prescribes the first `chosen` columns.
+/// is the largest remaining diagonal entry, or the first of those that are equal up to rounding. The caller prescribes the first `chosen` velocities.
 inline void showing(int n, double* P, int count, int chosen, int* columns) {
   for (int i = 0; i < count; ++i) {
     int& k = columns[i];

@@ -1,5 +1,5 @@
 // Projections onto the loops: the nearest velocity that satisfies them, the change of velocity at an impact, and the nearest closed configuration.
-// Distances are in the metric of M, as for constraint forces (Li and Wu 4.6), or in that of scaled velocities (`plain`).
+// Distances are measured in the metric of M, by which constraint forces act (Li and Wu 4.6), or in the metric of scaled velocities (`plain`).
 #pragma once
 
 #include "answers.hpp"
@@ -24,9 +24,9 @@ template <class T> SARRUS_INLINE void hold_inertias(const Tree& tree, const T* w
       *M = i == j ? select(weight[i] > T(0.0), *M, T(1.0)) : *M * (weight[i] * weight[j]);
 }
 
-/// Set up the matrix at q with M, or with 1 instead of M (`plain`), and a zero right-hand side. With weights (nv) the unknowns y are related to the
-/// velocities by x = weight y. A weight of 0 fixes a joint; with M all other weights are 1. Outputs, computed if not null: `off`, the violation of
-/// the loops by q; `target`, the right-hand side c; `unweighed`, J before its multiplication by the weights.
+/// Set up the matrix at q with M, or with 1 instead of M (`plain`), and a zero right-hand side. With weights (nv) the unknowns are y, and the
+/// velocities are x = weight y. A weight of 0 fixes a joint; if the metric is M, all other weights are 1. Outputs, computed if not null: `off`, the
+/// violation of the loops by q; `target`, the right-hand side c; `unweighed`, J before its multiplication by the weights.
 template <class T>
 LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, const T* weight, const T* time,
                                 const T* pfaffian_values, bool plain, OffLoops<T>* off = nullptr, T* target = nullptr,
@@ -74,7 +74,7 @@ template <class T> void missing_velocity(const Tree& tree, Arena& arena, const L
 }
 
 /// Compute v + dv with J (v + dv) - c = -restitution (J v - c), and the least impulses with M dv = J^T impulses. Returns the relative residual.
-/// `ambiguous`: 1 if gaps of the loops are so large that the result depends on them, else 0.
+/// `ambiguous`: 1 if the loops are so far open that the result depends on their gaps, else 0.
 template <class T>
 T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const T* restitution, const T* time,
                   const T* pfaffian_values, bool plain, T* after, T* impulses, T& ambiguous) {

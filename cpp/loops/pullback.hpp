@@ -1,4 +1,4 @@
-// Pullback of a scalar function of the constraint rows to q and v, and with it the vector-Jacobian product of forward dynamics.
+// Pullback of a scalar function of the constraint rows to q and v, from which the vector-Jacobian product of forward dynamics is computed.
 //
 // Rows of a constraint between bodies depend only on their relative motion. Therefore a displacement of the child and the same displacement of the
 // parent have opposite effects; likewise for V and A. For plain joints, with the force F = psi f fixed in the child, the covectors E of the child's
@@ -344,7 +344,7 @@ template <class R, class T> class ForwardPullback {
   /// dimensions open the loops.
   T pull_loops(bool tangent, const Dimensions<T>* dimensions, const Dimensions<T>* open) {
     SensitivityEquation<R, T> equation(tree_, arena_, in_, true);
-    // first [x; y] for w; then the pseudo-random right-hand side that detects dependent rows: its residual z satisfies J^T z = 0
+    // right-hand sides: first w, with the solution [x; y]; then a pseudo-random one that detects dependent rows: its residual z satisfies J^T z = 0
     const int n = n_ + rows_;
     T *b = cleared(2 * n), left[2] = {T(0.0), T(0.0)}, *solved = arena_.take<T>(2 * n), *z = solved + n + n_;
     std::copy(w_, w_ + n_, b);
@@ -526,7 +526,7 @@ template <class R, class T> class ForwardPullback {
     for (int r = 0; r < rows_; ++r) z[r] /= sqrt(size);
   }
 
-  /// Set forces under which all velocities have accelerations of comparable magnitude.
+  /// Set pseudo-random forces that give all velocities accelerations of comparable magnitude.
   void scatter(const SensitivityEquation<R, T>& equation, T* force) const {
     for (int k = 0; k < n_; ++k) force[k] = equation.inertia(k) * T(scattered(k) * tree_.unit[k]);
   }

@@ -36,7 +36,7 @@ struct ReducedInput {
 /// numbers are set.
 struct ReducedOutput {
   double *freedom, *determined, *count;  // degrees of freedom; how many of them the coordinates determine; k
-  double *index, *drift, *bias_acceleration;  // (nv each) index of each coordinate in the input; drift g; bias acceleration a_0
+  double *index, *drift, *bias_acceleration;  // (nv each) input index of each coordinate; drift g; bias acceleration a_0
   double *velocity, *bias, *G, *G_dot, *mass;  // y-dot (k); G^T (M a_0 + h) (k); G and G-dot (nv, k); G^T M G (k, k)
 
   static int size(int nv) { return 3 + nv * (5 + 3 * nv); }

@@ -8,7 +8,7 @@ namespace sarrus {
 /// Poses of the bodies and, on request, their accelerations at zero accelerations of the joints.
 template <class T> struct LoopState {
   const T *q, *v;  // v: null if at rest
-  const T *time, *pfaffian_values;  // null time: 0; null pfaffian_values: there are none
+  const T *time, *pfaffian_values;  // time: null means 0; pfaffian_values: null means that there are none
   Transform<T>* X;  // poses of the bodies in the world
   Motion<T>* column;  // columns of the velocities, each in world axes at the origin of the body that the velocity moves
   const RneaLink<T>* link;  // null if accelerations are not needed
@@ -172,7 +172,7 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
   l.column = arena.take<Motion<T>>(c.columns);
   m.V = Motion<T>::zero();
   m.velocity_size.angular = m.velocity_size.linear = l.mobility = l.speed = T(0.0);
-  // the arm between two coincident points is computed as a rounding error; set it to zero
+  // for two coincident points the computed lever arm is a rounding error; set it to zero
   const T arm_rounding = dot(X_child.p, X_child.p) * T(1e-4);
   for (int i = 0; i < c.columns; ++i) {
     const int k = c.column[i];
@@ -190,7 +190,7 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
     }
     if (s.v) m.V = m.V + column * s.v[k], l.speed += s.v[k] * s.v[k] * s.numbers(tree.per_unit_square[k]);
   }
-  if (mobility) {  // the added terms make gaps relative to 1 rad, or to the mechanism's length, if no velocity moves the row
+  if (mobility) {  // if no velocity moves the row, its gap is relative to 1 rad or to the mechanism's length
     l.mobility = select(l.mobility > T(0.0), l.mobility, T(1.0));
     const T angular = l.mobility, linear = angular * square(T(s.numbers(tree.length)));
     m.velocity_size.angular = select(m.velocity_size.angular > T(0.0), m.velocity_size.angular, angular);

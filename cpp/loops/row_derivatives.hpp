@@ -118,7 +118,7 @@ template <class T> class RowDerivatives {
     for (int k = 0; k < c.columns; ++k) {
       const int link = tree.column_link[c.column[k]];
       const bool all_are_carried = !moves_by_rates(tree.link[link]), k_of_child = k < c.child_columns;
-      // true if velocity j moves column k, given that both velocities move the same body (columns may be in another order than links)
+      // for two velocities j and k that move the same body: true if j moves column k (the order of columns may differ from that of links)
       const auto carries = [&](int j) {
         const int other = tree.column_link[c.column[j]];
         return other < link || (other == link && (all_are_carried || c.column[j] <= c.column[k]));

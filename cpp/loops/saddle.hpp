@@ -82,8 +82,8 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise(const Saddle<T>& s, Arena
 template <class F, class T> SARRUS_NOINLINE void solve(const Elimination& e, const Factor<F>& f, Arena& arena, T* x, T* work) {
   if constexpr (std::is_same_v<F, T>)
     if (e.fronts) return solve_by_fronts(e, f, arena, x, work);
-  // each sum contains the unknown that was computed last. To reduce the time that the processor waits for it, that term is added last, and the other
-  // terms form two independent sums
+  // each sum contains the unknown that was computed in the step before. So that the processor need not wait for this unknown, its term is added last,
+  // and all other terms form two independent sums
   for (int k = 0; k < e.unknowns; ++k) {
     T w = x[e.unknown[k]], other = T(0.0);
     int i = e.before[k];
@@ -154,11 +154,11 @@ template <class F, class T> SARRUS_NOINLINE T residual(const Saddle<F>& s, const
 /// Solve the unregularised equation for x = [x; y]. Returns the squared norm of the remaining residual, or of the last one computed.
 ///
 /// Corrections end if one changes the motion by less than 1e-12 of its norm, or by less than the rounding of an unconstrained motion. They also end
-/// if a correction is not smaller than the previous one and does not reduce the residual, because such corrections are rounding errors. A small
-/// residual, or a residual that no longer decreases, is no criterion. Near a singular position the residual is at rounding level from the beginning,
-/// but the error of the solution is large, and each correction removes only a small part of it (the fraction lambda / (mu + lambda) of Carpentier et
-/// al.). Motions are measured by the minimised quantity x^T M x + y^T S y, which makes metres and radians comparable and ignores motions without
-/// inertia. The solutions of finished lanes do not change.
+/// if a correction is not smaller than the previous one and does not reduce the residual, because such corrections are rounding errors. The residual
+/// alone cannot be the criterion. Near a singular position the residual is at rounding level from the beginning, but the error of the solution is
+/// large, and each correction removes only a small part of it (the fraction lambda / (mu + lambda) of Carpentier et al.). Motions are measured by the
+/// minimised quantity x^T M x + y^T S y, which makes metres and radians comparable and ignores motions without inertia. The solutions of finished
+/// lanes do not change.
 template <class F, class T>
 SARRUS_NOINLINE T refine(const Saddle<F>& s, Arena& arena, const Factor<F>& f, const T* b, T* x, int most) {
   const int n = s.plan.unknowns;
@@ -184,8 +184,8 @@ SARRUS_NOINLINE T refine(const Saddle<F>& s, Arena& arena, const Factor<F>& f, c
     for (int i = 0; i < nv; ++i) count(i, s.inertia ? s.inertia[i] : s.M[s.first_entry(i)]);
     for (int r = 0; s.soft && r < s.rows; ++r) count(nv + r, s.soft[r]);
     for (int i = 0; i < n; ++i) step[i] += x[i];
-    // if the motion of a lane no longer changes, the lane is finished and needs no residual; in the other lanes the residual determines if the
-    // correction is accepted
+    // if the motion of a lane no longer changes, the lane is finished, and its residual is not needed; in lanes that are not finished, the residual
+    // determines if the correction is accepted
     const T little = size * tolerance<T>(1e-24, 1e-14) + unheld * T(1e-30);
     const auto settled = both(active, moved < little), unsettled = both(active, moved > little);
     T next_error = error;

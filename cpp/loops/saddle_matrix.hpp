@@ -32,8 +32,8 @@ template <class T> struct Factor {
   const T* mu = nullptr;
 };
 
-/// Subtract mu from the pivot d of a row when the row is eliminated. This is done after all other terms, because cancellation among them could
-/// otherwise lose mu. If large terms have cancelled in d, mu is at least a fixed fraction of their sum `passed`. Returns mu.
+/// Subtract mu from the pivot d of a row when the row is eliminated. mu is subtracted after all other terms, because it could be lost if those terms
+/// cancel. If large terms have cancelled in d, mu is at least a fixed fraction of their sum `passed`. Returns mu.
 template <class T, class Passed> SARRUS_INLINE T subtract_mu(T& d, T mu, Passed passed) {
   const T least = tolerance<T>(tolerances::regularisation, tolerances::regularisation_in_single);
   const auto cancelled = both(mu > T(0.0), abs(d) * (T(1e3) * least) < mu);

@@ -43,7 +43,7 @@ template <class T> SARRUS_INLINE T* inverses(Arena& arena, int n, const T* x) {
 
 template <class T> SARRUS_INLINE T inverse_or_one(const T& x) { return T(1.0) / select(x > T(0.0), x, T(1.0)); }
 
-// Regularisation in the factor of velocities whose entry in the minimised quantity is zero; corrections remove its effect.
+// Regularisation of velocities whose entry in the minimised quantity is zero. It is used in the factor only, and corrections remove its effect.
 constexpr double floating = 1e-10;  // value for velocities of floating substructures, in units of Tree::unit
 constexpr double unfelt = 1e-8;  // minimum of the inertia about the axis of a thin rod, relative to its inertia about other axes
 
@@ -80,7 +80,7 @@ template <class T> class SubstructuredEquation {
   const Substructures& pieces;
   Saddle<T> matrix;
   T* scale;  // (rows) scale of each row
-  T* J;  // blocks of the constraint rows, then blocks of the free motions of the joints at cuts
+  T* J;  // entries of J: blocks of the constraint rows, then blocks of the free motions of the joints at cuts
   T* compliance;  // S
   T* row_weight;
   T* epsilon = nullptr;  // (nv) regularisation of velocities with zero metric
@@ -240,9 +240,9 @@ template <class T> class SubstructuredEquation {
   }
 
  private:
-  /// Return the mobilities from which scales of rows are computed. For a floating body the rotational mobility about its axis of largest inertia is
-  /// used for all three axes. Otherwise the large mobility of a thin rod about its own axis would make the scale of its rows, and their
-  /// regularisation, thousands of times too large, although these rows hardly depend on that rotation.
+  /// Return the mobilities from which scales of rows are computed. For a floating body, the rotational mobility about its axis of largest inertia is
+  /// used for all three axes. Reason: the mobility of a thin rod about its own axis is thousands of times larger, and would make the scale and the
+  /// regularisation of its rows too large, although these rows hardly depend on that rotation.
   const T* least_about_any_axis(Arena& arena) const {
     const Tree& tree = pieces.tree;
     T* mobility = arena.take<T>(tree.nv);

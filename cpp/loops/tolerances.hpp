@@ -10,8 +10,8 @@ namespace sarrus {
 template <class T> struct LastCorrection {
   T moved, before, size, unheld;
 };
-/// Record the corrections after which a solution has converged. Without effect, except when code is recorded for single precision: such code has a
-/// fixed number of corrections, namely the number that the sample states need (recording/record.hpp).
+/// Record the number of corrections after which a solution has converged. This function has an effect only if code for single precision is recorded:
+/// that code has a fixed number of corrections, the number that the sample states need (recording/record.hpp).
 template <class T> inline void expect_settled(const LastCorrection<T>&) {}
 
 }  // namespace sarrus
@@ -31,8 +31,8 @@ constexpr double closed = 1e-10;
 constexpr double given_closed = 1e-6;
 /// Largest residual [rad, body sizes] that undamped Newton steps can close, with a margin.
 constexpr double projected = 1e-9;
-/// Largest gap [rad, body sizes] and largest velocity error (relative to the velocities, or to 1 rad/s or a body size per second if these are lower)
-/// at which a state counts as being on the loops. The limit tolerates errors of measured states. Beyond it, accelerations would be meaningless.
+/// Largest gap [rad, body sizes], and largest velocity error relative to max(norm of v, 1), of a state on the loops (v in rad/s, body sizes per s).
+/// Measured states have such errors; above this limit, accelerations would be meaningless.
 constexpr double off_loops = 1e-3;
 /// Largest relative change of the accelerations by gaps of the loops. If the change is larger, the result depends on the gaps, and an error reports
 /// that the state is off the loops.
@@ -87,7 +87,7 @@ constexpr double least_square = 1e-13;
 
 /// Singular values below this limit are zero, if the loops are closed to rounding. It is far above eps times the condition number of the rows.
 constexpr double negligible = 1e-9;
-/// Components of a unit vector of a null space above this limit are nonzero. The error of such a vector is tolerances::negligible / (the next
+/// A component of a unit vector of a null space is nonzero if it exceeds this limit. The error of the vector is tolerances::negligible / (next
 /// singular value).
 constexpr double present = 1e-6;
 /// Singular values below this limit cause a warning, because forces and velocities are then a thousand times as large as in a regular position.
@@ -101,10 +101,10 @@ constexpr double rigid = 1e-7;
 /// mu, relative to the row's diagonal entry of J M^-1 J^T. It is small enough for an accuracy of 1e-10 at a distance of 1e-5 rad from a singular
 /// position, and larger than the rounding of that product.
 constexpr double regularisation = 2e-15, regularisation_in_single = 1e-6;
-/// A correction is significant if its ratio to the rounding of the motion is at least this value.
+/// A correction is significant if it is at least this value times the rounding error of the motion.
 constexpr double corrects = 10.0;
-/// Largest ratio of the sum of all further corrections to the next correction that an error bound assumes. If each correction removes less than 1/100
-/// of the error, the direction counts as singular.
+/// An error bound assumes that the sum of all further corrections is at most this value times the next correction. A direction along which each
+/// correction removes less than 1/100 of the error is treated as singular.
 constexpr double many_corrections = 100.0;
 /// A row counts as independent if at least this fraction of its diagonal entry of J M^-1 J^T remains after the elimination of the rows before it. If
 /// all rows are independent, every reaction is determinate. In 37 mechanisms the fraction was at least 2e-3 for independent rows, and at most 2e-10,
@@ -130,16 +130,16 @@ constexpr double contradiction = 1e-6, contradiction_in_single = 1e-3;
 /// Relative residual that no regular equation exceeds. A larger one occurs near a singular position, or if rows are so nearly dependent that their
 /// rank depends on rounding.
 constexpr double unresolved = 1e-12, unresolved_in_single = 1e-3;
-/// Ratio of two residuals, that of the solution's multipliers to that of the multipliers of least norm. If it is below this value, the latter have
-/// lost part of the load. Both residuals include that of the accelerations.
+/// If the residual of the solution's multipliers, divided by the residual of the multipliers of least norm, is below this value, the multipliers of
+/// least norm have lost part of the load. Both residuals include that of the accelerations.
 constexpr double loses = 0.1;
 /// Entries of J below this value are rounding, relative to the largest entry of the same constraint in that column.
 constexpr double no_entry = 1e-14, no_entry_in_single = 1e-6;
 /// Rounding error of an entry of the saddle equation, relative to the largest entry. It is a tenth of eps, because most rounding errors cancel.
 constexpr double entry_rounding = 2e-17;
 /// Derivatives are meaningless if rounding errors of the loops' rows change the accelerations by more than this relative value. At the distance d
-/// from a singular position, the change is 1e-16 / d. Closing the loops also leaves an error of q of this size, which changes derivatives in
-/// proportion to 1 / d^4. The value is reached at d = 0.5e-4 rad.
+/// from a singular position, this change is 1e-16 / d. The error of q after closing the loops has the same order, and changes derivatives in
+/// proportion to 1 / d^4. The limit corresponds to d = 0.5e-4 rad.
 constexpr double differentiable = 2e-12;
 /// Derivatives are exact to rounding if rounding errors of the rows change the accelerations by less than this relative value. This holds at
 /// distances of more than 0.1 rad from a singular position.

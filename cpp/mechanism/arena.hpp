@@ -22,7 +22,7 @@ class Arena {
     if (used_ + bytes > block_->size) grow(bytes);
     void* p = block_->begin() + used_;
     used_ += bytes;
-#ifdef SARRUS_POISON  // values that are read before they are written are 1e306, or addresses that fail
+#ifdef SARRUS_POISON  // memory is filled with 1e306 (as an address: invalid), so that reading it before writing is detected
     std::memset(p, 0x7f, bytes);
 #endif
     return static_cast<T*>(p);
@@ -79,7 +79,7 @@ class Arena {
   std::size_t used_ = 0;
 };
 
-// not inlined, because every inlined use would compute the address of the thread's arena again
+// not inlined, because every inlined call would compute the address of the thread's arena again
 __attribute__((noinline)) inline Arena& thread_arena() {
   static thread_local Arena arena;
   return arena;

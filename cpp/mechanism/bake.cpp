@@ -1,6 +1,6 @@
 // Conversion of a description's parameters to the form that the kernels read: axes are rotated onto z, the inertias of welded bodies are summed, and
-// frames are converted to link frames. The arrays already exist, in this mechanism or in the mechanism from which it is copied: mechanism.cpp and
-// closing.cpp determine the structure.
+// frames are converted to link frames. The arrays already exist, in this mechanism or in the one from which it is copied; mechanism.cpp and
+// closing.cpp create them.
 #include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
@@ -70,7 +70,7 @@ bool turns(const JointDescription& j, int k) {
   });
 }
 
-/// Compute the units of a joint's coordinates: `length` for displacements, 1 for the others.
+/// Compute the units of a joint's coordinates: `length` for displacements, 1 for angles and quaternions.
 void units_of_coordinates(const JointDescription& j, double length, double* unit) {
   visit_every(j.kind, j.nv, [&](auto joint) {
     int listed = 0;
@@ -149,10 +149,11 @@ void require_same_structure(const Description& a, const Description& b) {
   compare("constraint", a.constraints, b.constraints, alike);
   compare("spring", a.springs, b.springs,
           [](const auto& x, const auto& y) { return x.name == y.name && x.body[0] == y.body[0] && x.body[1] == y.body[1]; });
-  if (a.substructures != b.substructures) throw ModelError("a copy must have the same substructures: build a new mechanism");
+  if (a.substructures != b.substructures)
+    throw ModelError("a copy cannot change the argument substructures: build a new mechanism");
 }
 
-/// Return true if the mechanism contains no parameters that kernels do not read from arrays: time functions, coefficients of couplers, and Pfaffian
+/// Return true if kernels read all parameters of the mechanism from arrays. This is false if it contains time functions, couplers, or Pfaffian
 /// rows.
 bool is_plain(const Description& d) {
   const auto plain = [](const ConstraintDescription& c) {
@@ -217,7 +218,7 @@ void Mechanism::require_same_decisions(const std::vector<char>& before) {
       throw ModelError(
           "loop joint '" + constraint_names_[i] +
           "': a copy cannot add or remove armature, because this changes the constraint rows: build a new mechanism");
-  // the first link with another decision about its cut, and the first link whose inertia changed a decision
+  // the first link for which the decision about its cut differs, and the first link whose inertia changed a decision
   std::size_t first = 0, with_inertia = 0;
   for (std::size_t i = decisions_.size(); i-- > loop_motions_.size();) {
     const int changed = decisions_[i] ^ before[i];
@@ -413,16 +414,16 @@ double Mechanism::characteristic_length() const {
     points.sort();
     include_bodies();
   }
-  if (count == 0 && !(points.span(0) > 0.0))  // still no two points: use the mean distance of the masses
+  if (count == 0 && !(points.span(0) > 0.0))  // still no body has two points: use the mean distance of the masses from the points
     for (std::size_t b = 1; b < bodies_.size(); ++b)
       include(points.swing(static_cast<int>(b), description_.bodies[bodies_[b].described].inertia));
   const double length = count > 0 ? sum / count : points.span(0);
   return 0.0 < length && std::isfinite(length) ? length : 1.0;
 }
 
-// Find joints along which no mass moves. If the subtree of a joint, as one rigid body, has no inertia along the joint in a few random configurations,
-// it has none in any configuration. Also find joints whose own body has little or no inertia along the joint. There the subtree may have no inertia
-// in some configuration, because the joints beyond the body are free to move.
+// Find joints along which no mass moves. If the subtree of a joint, as one rigid body, has zero inertia along the joint in a few random
+// configurations, the inertia is zero in every configuration. Also find joints whose own body has little or no inertia along the joint. Their subtree
+// may have no inertia in some configurations, because the joints beyond the body are free to move.
 void Mechanism::weigh() {
   mass_ = 0.0;
   double heaviest = 0.0;

@@ -7,8 +7,8 @@
 namespace sarrus {
 namespace {
 
-/// Return true if a loop joint has armature. Armature of joints that time functions drive is ignored, because the formulas of forces along a joint do
-/// not take the time dependence of its frame into account.
+/// Return true if a loop joint has armature. If time functions move a frame of the joint, its armature is ignored, because the formulas of forces
+/// along a joint assume frames that are fixed to the bodies.
 bool has_armature_across(const JointDescription& j) {
   const bool driven = std::any_of(j.laws.begin(), j.laws.end(), [](const auto& law) { return law.has_value(); });
   return !driven && std::any_of(j.armature.begin(), j.armature.end(), [](double x) { return x != 0.0; });
@@ -174,7 +174,7 @@ void Mechanism::add_motors(const Description& d) {
 void Mechanism::order_elimination(const Description& d) {
   Loops& loops = tree_.loops;
   const double any = std::numeric_limits<double>::infinity();
-  if (loops.constraints == 0) {  // without loops, M is factorised for contacts, which add their own rows
+  if (loops.constraints == 0) {  // without loops, an elimination order of M is needed for contacts, which add their own rows
     dynamics_ = std::make_shared<EliminationPlan>(tree_, constraints_.data(), 0, 0, true, any, d.check_interrupt);
     loops.dynamics = dynamics_->view();
     return;

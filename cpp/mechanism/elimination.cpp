@@ -61,7 +61,7 @@ EliminationPlan::EliminationPlan(const Tree& tree, const Constraint* constraint,
 // Return the order of elimination. A velocity becomes a candidate after the velocities of its descendants, so that M causes no fill-in. A row becomes
 // a candidate after all velocities in it, so that its pivot is its complete entry of J M^-1 J^T. The candidate with the fewest neighbours is
 // eliminated first. Bodies far from the ground precede near ones, so that a loop causes fill-in only within itself. Ties are broken by the shortest
-// chain of dependencies. Then independent chains alternate, so that the processor need not wait for one result before it begins the next computation.
+// chain of dependencies. Then independent chains alternate, so that the processor can compute one chain while it waits for a result of another.
 void EliminationPlan::order(const Tree& tree, const Constraint* constraint, int constraints, int rows,
                             const std::vector<std::vector<int>>& meets, bool with_mass,
                             const std::function<void()>& check_interrupt) {
@@ -85,7 +85,7 @@ void EliminationPlan::order(const Tree& tree, const Constraint* constraint, int 
   while (!ready.empty()) {
     if (check_interrupt) check_interrupt();
     const auto best = std::min_element(ready.begin(), ready.end(), [&](int a, int b) {
-      const bool row_a = a >= nv, row_b = b >= nv;  // rows have priority: a row is eliminated as soon as its velocities are
+      const bool row_a = a >= nv, row_b = b >= nv;  // rows have priority: a row follows directly after its last velocity
       if (row_a != row_b) return row_a;
       if (neighbours[a].size() != neighbours[b].size()) return neighbours[a].size() < neighbours[b].size();
       if (chain[a] != chain[b]) return chain[a] < chain[b];
@@ -108,7 +108,7 @@ void EliminationPlan::order(const Tree& tree, const Constraint* constraint, int 
   }
 }
 
-// Compute the fill-in of the pattern: all later unknowns of row k are added to the row of the first one of them.
+// Compute the fill-in of the pattern: the first later unknown of row k gets all other later unknowns of this row.
 void EliminationPlan::fill(std::vector<std::vector<int>> later, const std::function<void()>& check_interrupt) {
   const int n = static_cast<int>(later.size());
   first_.push_back(0);

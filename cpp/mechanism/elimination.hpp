@@ -12,8 +12,8 @@ namespace sarrus {
 class EliminationPlan {
  public:
   EliminationPlan() = default;
-  /// Plan for the first `constraints` constraints of the tree. with_mass: M also has off-diagonal entries. Stops if the factorisation needs more than
-  /// `most` multiplications. `check_interrupt` is called repeatedly, and may throw an exception to stop.
+  /// Create the plan for the first `constraints` constraints of the tree. with_mass: M has off-diagonal entries. The search ends if the factorisation
+  /// needs more than `most` multiplications. `check_interrupt` is called repeatedly; an exception that it throws ends the search.
   EliminationPlan(const Tree& tree, const Constraint* constraint, int constraints, int rows, bool with_mass, double most,
                   const std::function<void()>& check_interrupt);
 

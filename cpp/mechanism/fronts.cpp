@@ -47,7 +47,7 @@ FrontalPlan::FrontalPlan(const Tree& tree, const Constraint* constraint, int con
   locate_entries(tree, constraint, constraints, check_interrupt);
 }
 
-/// Return the blocks in their order, each with its later neighbours before fill-in.
+/// Return the blocks in the order of elimination, each with its later neighbours. Neighbours that result from fill-in are not included yet.
 std::vector<FrontalPlan::Block> FrontalPlan::blocks(const Tree& tree, const Constraint* constraint, int constraints) const {
   std::vector<std::vector<int>> velocities(tree.links), touching(tree.links), touched(constraints);
   for (int k = tree.nv - 1; k >= 0; --k) velocities[tree.link[tree.column_link[k]].root].push_back(k);
@@ -81,8 +81,8 @@ std::vector<FrontalPlan::Block> FrontalPlan::blocks(const Tree& tree, const Cons
   return all;
 }
 
-// Merge blocks into fronts. The first one of the later neighbours of a block is its parent, and all others become later neighbours of the parent. If
-// the union contains few additional zeros, the parent continues the front of the block.
+// Merge blocks into fronts. The parent of a block is the first of its later neighbours; the remaining later neighbours become later neighbours of the
+// parent. If the union of both contains few additional zeros, the parent continues the front of the block.
 std::vector<FrontalPlan::Merged> FrontalPlan::merge(std::vector<Block>& block, const std::function<void()>& check_interrupt) {
   const auto count = [&](const std::vector<int>& blocks) {
     int sum = 0;
@@ -224,7 +224,7 @@ void FrontalPlan::locate_entries(const Tree& tree, const Constraint* constraint,
   };
   sort(mass, &Front::mass, mass_entry_, mass_slot_);
   sort(jacobian, &Front::jacobian, jacobian_entry_, jacobian_slot_);
-  Front end{};  // additional front whose indices mark the end of the last front's entries
+  Front end{};  // an additional front, whose first indices are the end of the last front's entries
   end.mass = static_cast<int>(mass_entry_.size()), end.jacobian = static_cast<int>(jacobian_entry_.size());
   front_.push_back(end);
 }

@@ -14,9 +14,9 @@ namespace sarrus {
 class FrontalPlan {
  public:
   FrontalPlan() = default;
-  /// Each body next to the ground carries a substructure, whose velocities are eliminated together. Each of the first `constraints` constraints of
-  /// the tree is eliminated after all substructures that it is attached to. The order of constraints has little fill-in (approximate minimum degree:
-  /// Amestoy, Davis and Duff). `check_interrupt`: as for EliminationPlan.
+  /// Each body next to the ground is the base of a substructure, whose velocities are eliminated together. Each of the first `constraints`
+  /// constraints of the tree is eliminated after all substructures to which it is attached. The constraints are in an order with little fill-in
+  /// (approximate minimum degree: Amestoy, Davis and Duff). `check_interrupt`: as for EliminationPlan.
   FrontalPlan(const Tree& tree, const Constraint* constraint, int constraints, const std::function<void()>& check_interrupt);
 
   Elimination view() const;

@@ -8,7 +8,7 @@ namespace sarrus {
 /// Target that each call prescribes for a constraint: none; the pose of the child's frame; or the coordinates of the joint between the bodies.
 enum class Target : char { none, frame, coordinates };
 
-/// A constraint: the indices of its rows, the bodies or coordinates that it relates, and its type.
+/// A constraint: the indices of its rows, its type, and the bodies or coordinates that it relates.
 struct Constraint {
   int row, rows;
   int entry;  // index of the first entry of its block of J (rows x columns, column-major) among the entries of all blocks
@@ -17,7 +17,7 @@ struct Constraint {
   AnyConstraint kind;
   bool driven;  // true if the constraint depends on functions of time
 
-  // members of constraints between two bodies, with one frame on the parent and one on the child (for joints, z is the joint's axis)
+  // for constraints between two bodies: one frame on the parent and one on the child (for joints, z is the joint's axis)
   int parent, child = -1;  // child -1: the constraint is between coordinates
   int body[2];  // bodies of parent and child in the description, before fixed joints were merged
   // number of leading columns whose velocities move the child; the remaining ones move the parent
@@ -34,7 +34,7 @@ struct Constraint {
 
   // members of constraints between coordinates
   const int* coordinate;  // index in q of the coordinate of each column
-  int values;  // index of its values, or of its target, among the values that each call supplies
+  int values;  // index of its row values, or of its target, among the values that each call supplies
 };
 
 /// Return true if all rows of a constraint restrict positions, and not only velocities.
@@ -55,7 +55,7 @@ struct Front {
   int into;  // index in Elimination::into of the positions of its later neighbours within the parent front
   int parent;  // the parent: the front in which its first later neighbour is eliminated; -1 if it has no later neighbour
   int children;  // number of fronts with contributions to it
-  int mass, jacobian;  // indices of its first entries of M and of J; its entries end where those of the next front begin
+  int mass, jacobian;  // indices of its first entries of M and of J; its last entries precede the first entries of the next front
 };
 
 /// Elimination order of the unknowns of [M J^T; J -mu], and the index of every entry of L D L^T. Computed once per mechanism.
@@ -101,9 +101,9 @@ struct Loops {
   int actuators;
   const int* actuator;  // unknown of each effort: velocity k < nv, or nv + a row index
   const int* mass_first;  // (nv + 1) index at which the entries of row i of M begin
-  Elimination dynamics;  // elimination for equations with the mass matrix and the armature of loop joints
-  Elimination statics;  // elimination for equations with a diagonal matrix instead of the mass matrix
-  const Substructures* substructures = nullptr;  // if not null, the substructures are used instead of both eliminations
+  Elimination dynamics;  // for equations with the mass matrix and the armature of loop joints
+  Elimination statics;  // for equations with a diagonal matrix instead of the mass matrix
+  const Substructures* substructures = nullptr;  // if not null, the substructures replace both eliminations
 };
 
 }  // namespace sarrus

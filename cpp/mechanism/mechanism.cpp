@@ -144,7 +144,7 @@ void Mechanism::span(const Description& d) {
                        "' cannot be in the tree: other joints that must be in the tree already close the loop");
   }
   SpanningTree best = grow(d, graph, kept, tied);
-  // also grow a tree that must contain all actuated joints that form no loop among themselves, and use it if it contains more of them
+  // also build a tree with all actuated joints, except those that close a loop of actuated joints; use it if it contains more of them
   for (std::size_t i = 0; i < d.joints.size(); ++i)
     if (d.joints[i].actuated && !tied[i] && !d.joints[i].close_loop && kept.join(graph.parent[i], graph.child[i])) tied[i] = 1;
   if (SpanningTree other = grow(d, graph, kept, tied); other.actuated > best.actuated) best = std::move(other);
@@ -164,7 +164,7 @@ void Mechanism::span(const Description& d) {
   }
   if (!loose.empty())
     throw ModelError("no joint connects the ground to " + listed(loose) + ": add a joint, or a Free joint for a floating base");
-  std::vector<int> stack = {ground};  // number the bodies depth first, children in their order
+  std::vector<int> stack = {ground};  // number the bodies depth first; children are in the order of the tree
   while (!stack.empty()) {
     const int body = stack.back();
     stack.pop_back();
@@ -299,7 +299,10 @@ std::string Mechanism::describe_tie(const Description& d) const {
     for (std::size_t j = 0; j < joints_.size() && links_[i].parent == 0; ++j)
       if (!joints_[j].closes_a_loop && joints_[j].nv > 0 && joints_[j].iv == links_[i].iv) roots.push_back(d.joints[j].name);
   if (roots.empty()) return "no body moves";
-  if (roots.size() > 1) return "joints " + listed(roots) + " connect several bodies to the ground; expected one base";
+  if (roots.size() > 1)
+    return "joints " + listed(roots) +
+           " connect several bodies to the ground; expected one base: if it has captured another body, remove joint '" +
+           roots.back() + "', so that only the grasp connects this body";
   if (links_[1].nv != 6) return "joint " + listed(roots) + " constrains its base relative to the ground";
   for (std::size_t i = 0; i < described_constraints_.size(); ++i) {
     const Constraint& c = constraints_.data()[described_constraints_[i]];

@@ -1,6 +1,6 @@
 // A mechanism in two forms: as the user describes it (a graph of bodies and joints), and as the kernels read it (a tree with its constants). A
-// Mechanism does not change after construction, so any number of threads may use it. Its structure does not depend on parameters: it is computed
-// first, and shared by copies with different parameters. Then the parameters are converted (bake.cpp).
+// Mechanism does not change after construction, so any number of threads may use it. Its structure does not depend on parameters. It is computed
+// first, and copies with different parameters share it. Then the parameters are converted (bake.cpp).
 #pragma once
 
 #include <algorithm>
@@ -121,7 +121,7 @@ class Mechanism {
   /// Raises ModelError if the description is invalid.
   explicit Mechanism(Description description);
   /// Copy with different parameters. Everything else is shared with the original, so the only cost is the conversion of parameters. Raises ModelError
-  /// if the structure differs: in items that are not parameters, in decisions about cuts, or in which loop joints have armature.
+  /// if the structure differs: in items that are not parameters, in the decisions about cuts, or in the set of loop joints with armature.
   Mechanism(const Mechanism& other, Description changed);
   /// Mechanism with variants: row i of a batch belongs to the variant variant_indices[i]. Functions that do not support variants use the parameters
   /// of `other`.
@@ -232,14 +232,14 @@ class Mechanism {
   std::vector<std::pair<int, int>> joint_frames_;  // for each of the joints' frames, the joint and its end (0: parent, 1: child)
   double mass_ = 0.0, operations_of_substructures_ = 0.0;
   ConstraintList constraints_;
-  // for each constraint: the joint from which it was made, or -1 - the index of the described constraint
+  // for each constraint: index of the joint from which it was made, or -1 - (index of the constraint in the description)
   std::vector<int> source_;
   std::vector<Constraint> motions_;
   std::vector<double> driven_, rotor_;
   std::vector<int> described_constraints_, actuators_, mass_first_, chain_;
   std::shared_ptr<const EliminationPlan> dynamics_, statics_;
   std::shared_ptr<SubstructuredMechanism> pieces_;
-  bool may_be_cut_ = false;  // true if a cut into substructures was searched for
+  bool may_be_cut_ = false;  // true if the builder has compared cuts into substructures
   std::vector<char> decisions_;
   std::shared_ptr<const Variants> variants_;
   std::vector<std::int64_t> variant_indices_;

@@ -14,7 +14,7 @@ enum Status : signed char {
   interrupted = 7,
   caller_failed = 8,  // a function of the caller raised an error
   other_branch = 9,  // the loops are closed, but perhaps on another branch than that of the initial configuration
-  exhausted = 10  // a step has so many contacts that the limit of the solver's work is exceeded
+  exhausted = 10  // a step has so many contacts that the solver exceeds its limit of work
 };
 
 /// Return the meaning of a status, for messages.

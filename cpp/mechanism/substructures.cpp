@@ -35,8 +35,8 @@ bool has_armature(const Tree& tree, int link) {
   return std::any_of(p, p + tree.link[link].nv, [](const PassiveTerms& t) { return t.armature != 0.0; });
 }
 
-/// Return the compliance of an armature row, 1 / armature. It is nearly infinite for a direction without armature, if the joint has armature in
-/// another direction.
+/// Return the compliance of an armature row, 1 / armature. If the joint has armature in other directions only, the compliance is nearly
+/// infinite.
 double compliance_of(double armature) { return 1.0 / std::max(armature, 1e-30); }
 
 }  // namespace

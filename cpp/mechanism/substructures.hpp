@@ -63,7 +63,7 @@ class SubstructuredMechanism {
 
 /// Return, for each link, true if its joint may be cut: the body has enough inertia to float, and no constraint uses the joint's coordinates.
 std::vector<char> may_float(const Tree& tree);
-/// Return true if a link has inertia in the directions that its joint leaves free. If this is false for some link, every floating link must have
+/// Return true if a link has inertia in the directions that its joint leaves free. If this is false for any link, a link may only float if it has
 /// inertia in all directions.
 bool has_inertia_where_free(const Link& b);
 

@@ -39,7 +39,7 @@ struct Body {
   int described;  // index in the description
   int link;  // the link that contains this body
   Transform<double> X;  // pose of the body's frame in the link's frame
-  Transform<double> X_joint;  // frame on this body of the joint towards the ground, in the link's frame
+  Transform<double> X_joint;  // the joint towards the ground: its frame on this body, in the link's frame
   Inertia<double> inertia;  // in the body's own frame
   // true if the tree contains that joint in reverse: in the description this body is the joint's parent, and its predecessor the child
   bool reversed;
@@ -72,7 +72,7 @@ struct LoopMotion {
   int constraint;
   int link[2], body[2];  // parent, child
   Transform<double> X[2];  // the joint's frame on each body, with its axis on z
-  PassiveTerms terms[6];  // their iq is an index among the coordinates of this joint
+  PassiveTerms terms[6];  // in these terms, iq is an index among the coordinates of this joint
   bool has_forces, has_armature;
 };
 
@@ -127,7 +127,7 @@ struct Substructures {
   int first_motion;  // index of the first constraint that is the motion of a cut joint
   int compliant_row;  // the rows from this one to loops.rows are compliant, because they represent armature
   const double* compliance;  // compliances of these rows
-  // large inertia that is added to floating bodies without inertia about some axis, along which joints constrain them; else 0
+  // large inertia for floating bodies without inertia about an axis; joints prevent rotations about this axis. Else 0
   const double* lacking;
 };
 

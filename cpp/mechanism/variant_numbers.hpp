@@ -17,12 +17,12 @@ struct VariantNumbers {
   int pointers, numbers, differing, recursive;
   const Pointer* pointer;
   const std::size_t* number;  // offset of each number in the block
-  const std::size_t* differs;  // offsets of the numbers that differ; dynamics and loops read only the first `recursive` ones
+  const std::size_t* differs;  // offsets of differing numbers; dynamics and loops read only the first `recursive` of them
   const double* values;  // values, ordered by group of variants, then number, then variant
-  // offsets of the frames and of the substructures; pieces: 0 if the mechanism is not cut into substructures
+  // offsets of the frames and of the substructures (pieces); 0: the mechanism is not cut into substructures
   std::size_t frames, pieces;
 
-  // number of variants in a group; their values of one number are contiguous, on one cache line
+  // number of variants in a group; for each stored number, the values of these variants are contiguous, on one cache line
   static constexpr std::int64_t group = 8;
   static constexpr std::size_t line = 64;  // size of a cache line [bytes]
   static std::size_t lines(std::size_t bytes) { return (bytes + line - 1) / line * line; }

@@ -145,7 +145,7 @@ void Variants::add() {
   const std::size_t before = differs_.size();
   for (std::size_t k = 0; k < now_.size(); ++k)
     if (now_[k] != first_[k] && !is_listed_[k]) differs_.push_back(static_cast<int>(k)), is_listed_[k] = 1;
-  // add columns for the previous variants, with the values of the first variant
+  // new columns: in all previous variants, these numbers have the values of the first variant
   if (const std::size_t n = differs_.size(); n != before) {
     std::vector<double> wider(static_cast<std::size_t>(count_) * n);
     for (std::int64_t i = 0; i < count_; ++i) {

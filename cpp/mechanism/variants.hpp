@@ -41,7 +41,7 @@ class Variants {
     const double* from;
     int count;
     std::size_t at;
-    bool recursive;  // true if recursions and loops read the number; false if only functions of bodies and frames do
+    bool recursive;  // true if recursions and loops read the number; false if only functions of bodies and frames read it
   };
   struct Flags {
     bool has_armature, has_joint_forces, ties_links;
@@ -81,10 +81,10 @@ class Variants {
   std::vector<Part> parts_;
   std::vector<Numbers> all_;
   std::vector<VariantNumbers::Pointer> pointers_;
-  std::vector<double> first_, now_;  // values of all numbers in the first variant, and in the last one
+  std::vector<double> first_, now_;  // values of all parameters of the first variant, and of the last added variant
   std::vector<int> differs_;  // indices of the numbers that differ
   std::vector<char> is_listed_;
-  std::vector<std::size_t> place_, at_;  // offsets in the block of all numbers, and of those that differ
+  std::vector<std::size_t> place_, at_;  // offsets in the block: of all parameters, and of the differing ones
   std::vector<double> rows_;  // (variants x differing numbers) values
   std::unique_ptr<double, void (*)(double*)> values_{
       nullptr, [](double* x) { ::operator delete(x, std::align_val_t{VariantNumbers::line}); }};

@@ -11,8 +11,8 @@ int joint_by_name(const Mechanism& mechanism, const std::string& name);
 std::vector<int> actuated_joints(const Mechanism& mechanism);
 std::vector<int> joints_by_names(const Mechanism& mechanism, const std::vector<std::string>& names);
 
-/// Return S^T (nu, nv) of these joints, which may be loop joints: the velocities of their motors are S^T v. Time functions that drive these joints
-/// are treated as constant. Raises ModelError for a driven joint whose columns depend on its position.
+/// Return S^T (nu, nv) of these joints, which may be loop joints: the velocities of their motors are S^T v. Time functions that prescribe the motion
+/// of these joints are treated as constant. Raises ModelError for such a joint if its columns depend on its position.
 Matrix motor_rows(const StateFunctions& functions, const double* q, const std::vector<int>& joints);
 /// Return the unit (nu) of each motor's velocity: 1 rad/s, or the mechanism's length per second for a sliding motor.
 Vector motor_units(const Mechanism& mechanism, const std::vector<int>& joints);

@@ -7,7 +7,7 @@
 namespace sarrus {
 namespace {
 
-/// Largest effective inertia, relative to the inertia without the loops. Above this value, the loops lock the velocities.
+/// Largest effective inertia, relative to the inertia without the loops. If the ratio is larger, the loops lock these velocities.
 constexpr double most_inertia = 1e6;
 
 /// Results of an operation for all configurations, one row each; NaN for configurations without a result.
@@ -96,7 +96,7 @@ RowMajor effective_inertia(const StateFunctions& functions, const std::vector<st
         along += loop_jacobian.middleCols((iv - nv) * nv, nv);
     for (std::int64_t i = 0; i < states; ++i) {
       free(i) = along.row(i) * Eigen::Map<const RowMajor>(masses.row(i).data(), nv, nv) * along.row(i).transpose();
-      // the test force is as large as the acting forces, because the effect of 1 N on a heavy mechanism would be lost in rounding
+      // the test force has the magnitude of the applied forces, because the effect of 1 N on a heavy mechanism is below rounding errors
       const double acting = free(i) * (1.0 + std::abs(unforced.row(i).dot(along.row(i))));
       push(i) = free(i) > 0.0 ? acting : 1.0;
       force.row(i) = push(i) * along.row(i);

@@ -74,7 +74,7 @@ class Explanation {
       required = rows_of(Operation::constraint_bias), quantity = "acceleration";
     } else {
       required = rows_of(Operation::constraint_velocity);
-      if (projects() && required.isZero(0.0))  // v = 0 satisfies the constraints, so they cannot contradict one another
+      if (projects() && required.isZero(0.0))  // v = 0 satisfies the velocity constraints, so they are consistent
         return function_ +
                " has no result: this configuration is so near to a singular configuration that the allowed velocities depend on "
                "rounding; use a configuration at a small distance from it";
@@ -117,7 +117,7 @@ class Explanation {
       if (s(k) < tolerances::nearly_singular * first && (weakest < 0 || counted(k) > counted(weakest))) weakest = k;
     const Worst open = worst(residual(in_.q), false);
     const bool gap = open.size > 10.0 * tolerances::rounding;
-    // exactly dependent rows have a solution unless a gap decides otherwise
+    // exactly dependent rows have a solution, unless gaps of the loops make them inconsistent
     if (weakest < 0 || (counted(weakest) == 0.0 && !gap)) return no_answer + "the result overflows";
     const Vector share = left.V.col(weakest).cwiseAbs();
     const Worst most = worst(share, false);

@@ -28,7 +28,7 @@ struct Steps {
   Steps(const ScaledLoops& loops, const double* q, const Matrix& aim, const Vector& size) : reliable(size.size()) {
     ScaledLoops::Walk walk = loops.walk(q, size.asDiagonal() * aim);
     ends = std::move(walk.ends), displacements = size.cwiseInverse().asDiagonal() * walk.displacements;
-    // use the square root of the residual, because at a distance x from a double root the residual is only of the order x^2
+    // use the square root of the residual: at the distance x from a double root, the residual is of the order x^2
     for (Eigen::Index k = 0; k < size.size(); ++k) reliable[k] = std::sqrt(walk.open(k)) < 0.01 * size(k);
   }
   double distance(int k) const { return displacements.row(k).lpNorm<Eigen::Infinity>(); }
@@ -60,7 +60,7 @@ std::optional<Neighbour> tangent(const ScaledLoops& loops, const Vector& q, Rand
   return result;
 }
 
-/// Compute the dimension of the largest branch. A step whose end deviates from its target is repeated in the direction of that end, because this
+/// Compute the dimension of the largest branch. If the end of a step deviates from its target, the step is repeated towards this end, because that
 /// direction is closer to a branch.
 FiniteMotion largest_branch(const ScaledLoops& loops, const double* q, const Matrix& N, const Vector& size, Steps steps,
                             RandomNumbers& random) {
@@ -141,7 +141,7 @@ FiniteMotion branches(const ScaledLoops& loops, const double* q, const Matrix& m
 FiniteMotion finite_motion(const ScaledLoops& loops, const double* q, const Matrix& motions, double tolerance, bool compared) {
   FiniteMotion result = branches(loops, q, motions, tolerance, compared);
   const bool nonholonomic = std::find(loops.holonomic.begin(), loops.holonomic.end(), false) != loops.holonomic.end();
-  if (nonholonomic && result.freedom.value_or(1) != 0) {  // subtract the velocities that nonholonomic rows forbid in addition
+  if (nonholonomic && result.freedom.value_or(1) != 0) {  // subtract the number of velocities that only nonholonomic rows forbid
     result.freedom.reset();
     for (Neighbour& n : result.neighbours) {
       const Matrix A = loops.velocity_rows(loops.jacobian(n.q.data())) * n.tangent;

@@ -15,7 +15,7 @@ namespace {
 constexpr double most_steps = 1e6;
 // relative residual above which equations have no solution; smaller residuals may be due to rounding and regularisation
 constexpr double unreached = 1e-6;
-// singular values below this fraction of the largest count as zero: loops of measured states are rarely closed more exactly
+// singular values below this fraction of the largest one are treated as zero, because the loops of measured states are rarely closed more accurately
 constexpr double dependent = 1e-9;
 constexpr const char* velocity_names[] = {"rx", "ry", "rz", "tx", "ty", "tz"};
 
@@ -88,7 +88,7 @@ Matrix FloatingBase::joint_columns(const Matrix& J) const {
 }
 
 /// Linear equations A x = b of the joints' scaled velocities. Each block of rows is scaled to norm one; otherwise the small but correct rows of a
-/// heavy base would count as rounding errors.
+/// heavy base would be treated as rounding errors.
 class FloatingBase::Equations {
  public:
   Equations(const FloatingBase& of, const double* q, const std::optional<Vector>& momentum)
@@ -220,8 +220,8 @@ FreeFloatingMotion FloatingBase::integrated(Vector q, const JointVelocity& veloc
           functions_.evaluate(Operation::configuration_by_mass, {q.data(), weight.data(), &end, values.data()}, closed.data());
       if (status != fine)
         throw NoAnswer("at " + rounded("%.4g", end) +
-                       " s the joints do not close the loops: the velocity must be consistent with "
-                       "them, or the step shorter");
+                       " s the loops are open: return velocities that satisfy the loops, or use a "
+                       "shorter step");
       q = closed;
     }
     run.q.row(k) = q.transpose(), run.v.row(k) = velocity(run.t(k), q).transpose();
@@ -275,7 +275,7 @@ FreeFloatingMotion FloatingBase::path(const Vector& q, const std::vector<WayPoin
   std::vector<Path> paths;
   Names names;
   for (const WayPoints& each : way_points) paths.emplace_back(*this, q, each, arrivals), names.push_back(each.frame);
-  const double gain = 1.0 / (2.0 * step);  // position errors decrease by the factor e in two steps
+  const double gain = 1.0 / (2.0 * step);  // gain: position errors decrease by the factor e in two steps
   const auto missed = [&](double t, const std::string& why) {
     const auto passed = std::lower_bound(arrivals.begin(), arrivals.end(), t) - arrivals.begin();
     const auto k = std::clamp<std::ptrdiff_t>(passed - 1, 0, static_cast<std::ptrdiff_t>(times.size()) - 1);
@@ -319,7 +319,7 @@ FreeFloatingMotion FloatingBase::path(const Vector& q, const std::vector<WayPoin
     for (const Path& path : paths) {
       const Vector off = between(pose(end, path.frame), path.poses[k + 1]).tail(path.turns ? 6 : 3).cwiseAbs();
       if (!(off.maxCoeff() <= tolerance))
-        throw missed(times[k], "'" + path.name + "' misses it by " + rounded("%.2g", off.maxCoeff()) + " rad or m");
+        throw missed(times[k], "'" + path.name + "' is off by " + rounded("%.2g", off.maxCoeff()) + " rad or m");
     }
     const Vector turned = between(home, pose(end, body_));
     double moved = 0.0;

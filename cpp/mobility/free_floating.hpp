@@ -56,7 +56,7 @@ struct ReactionNullSpace {
 
 class FloatingBase {
  public:
-  /// Raises ModelError if the mechanism is connected to the ground. `question`: beginning of this error's message.
+  /// Raises ModelError if the mechanism is connected to the ground; the message begins with `question`.
   FloatingBase(const StateFunctions& functions, RowsOfState rows = {}, const std::string& question = "a floating base",
                std::function<void()> check_interrupt = {});
 

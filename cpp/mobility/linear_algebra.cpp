@@ -72,7 +72,8 @@ int rank(const Matrix& A, double tolerance) { return A.size() ? count_above(sing
 Matrix null_space(const Matrix& A, int rank) {
   const Eigen::Index n = A.cols();
   Matrix N = Matrix::Identity(n, n).rightCols(n - rank);
-  // use only the reflections of the independent rows: those of dependent rows consist of rounding errors, and would rotate the basis arbitrarily
+  // use only the reflections of the independent rows: reflections of dependent rows consist of rounding errors, and would rotate the basis
+  // arbitrarily
   if (rank > 0 && rank < n) N.applyOnTheLeft(Eigen::ColPivHouseholderQR<Matrix>(A.transpose()).householderQ().setLength(rank));
   return N;
 }

@@ -10,7 +10,7 @@ using Matrix = Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// Return the min(m, n) singular values, largest first. The absolute error of each is that of rounding the largest one.
+/// Return the min(m, n) singular values, largest first. The absolute error of each is the rounding error of the largest one.
 Vector singular_values(Matrix A);
 /// Return the number of singular values above the tolerance.
 int rank(const Matrix& A, double tolerance);
@@ -19,8 +19,8 @@ int count_above(const Vector& singular_values, double tolerance);
 /// Return an orthonormal basis (n, n - rank) of the null space of A (m, n), whose rank the caller supplies.
 Matrix null_space(const Matrix& A, int rank);
 Matrix null_space(const Matrix& A, double tolerance);
-/// Return such a basis by elimination of rows, largest first. A row is treated as dependent if its component orthogonal to the preceding rows is
-/// below `negligible` times the largest row.
+/// Return an orthonormal basis (n, n - rank) of the null space of A by elimination of rows, largest first. A row is treated as dependent if its
+/// component orthogonal to the preceding rows is below `negligible` times the largest row.
 Matrix null_space_by_pivots(const Matrix& A, double negligible, double largest = 0.0);
 
 /// Return A^+ of a matrix with independent columns.

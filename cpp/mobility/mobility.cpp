@@ -154,7 +154,7 @@ class Placed {
     kinematics_ = Kinematics<double>::over(tree_, block_.data());
   }
   const Transform<double>& link(int i) const { return kinematics_.link[i].X; }
-  /// Return the pose of a tree joint's frame: carried, of the frame on its successor; placed, of the frame on its child.
+  /// Return the pose of a tree joint's frame. carried: the frame on its successor; placed: the frame on its child in the description.
   Transform<double> carried(const Mechanism::PlacedJoint& joint) const {
     const Body& body = tree_.body[joint.body];
     return link(body.link) * body.X_joint;
@@ -296,7 +296,7 @@ void warn(const ScaledLoops& loops, const double* q, const Matrix& stress, Mobil
 }  // namespace
 
 std::vector<int> removable_rows(const Matrix& stress) {
-  // number of rows that are chosen before their span is subtracted from all remaining rows at once, which is faster than row by row
+  // number of chosen rows after which their span is subtracted from all remaining rows at once; this is faster than row by row
   constexpr int block_size = 64;
   std::vector<int> rows;
   Matrix left = stress;

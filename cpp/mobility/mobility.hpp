@@ -97,8 +97,8 @@ struct ConstraintRank {
 ConstraintRank constraint_rank(const StateFunctions& functions, const double* q, const std::optional<std::string>& without = {},
                                const std::optional<double>& time = {}, RowsOfState rows = {});
 
-/// Return rows that can be removed without reducing the rank, with preference for the last rows. These are rows in which the entries of the
-/// self-stresses (nc, k) are independent.
+/// Return rows that can be removed without reducing the rank, with preference for the last rows. They are chosen such that the entries of the
+/// self-stresses (nc, k) in these rows are independent.
 std::vector<int> removable_rows(const Matrix& stress);
 
 }  // namespace sarrus

@@ -1,8 +1,10 @@
 #include "scaled_loops.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <utility>
 
 #include "../joints/visit.hpp"
 #include "../loops/tolerances.hpp"
@@ -20,7 +22,26 @@ bool slides(const JointDescription& joint, int k) {
 
 namespace {
 
-/// Return the largest possible norm of a constraint row between coordinates. For a polynomial it is computed from the coefficients, because its slope
+/// Return bounds of a function of a coordinate and of its slope, in its pieces and within one unit of the start of the last piece.
+std::pair<double, double> sizes(const Law& law, double unit) {
+  const std::size_t pieces = law.start.size(), terms = law.coefficient.size() / pieces;
+  double value = 0.0, slope = 0.0;
+  for (std::size_t k = 0; k < pieces; ++k) {
+    const double end = k + 1 < pieces ? law.start[k + 1] : law.start[k] + unit, reach = end - law.start[k];
+    double size = 0.0, rate = 0.0;
+    for (std::size_t n = terms; n-- > 0;) {
+      const double c = std::abs(law.coefficient[k * terms + n]);
+      size = size * reach + c;
+      if (n > 0) rate = rate * reach + static_cast<double>(n) * c;
+    }
+    value = std::max(value, size), slope = std::max(slope, rate);
+  }
+  for (std::size_t h = 0; h < law.harmonic.size(); h += 3)
+    value += std::abs(law.harmonic[h]), slope += std::abs(law.harmonic[h] * law.harmonic[h + 1]);
+  return {value, slope};
+}
+
+/// Return the largest possible norm of a constraint row between coordinates. It is computed from the coefficients, because the slope of a function
 /// may vanish at q.
 double row_size(const Constraint& c, const Vector& column_scale, const Eigen::RowVectorXd& row) {
   const Coupler* coupler = std::get_if<Coupler>(&c.kind);
@@ -32,6 +53,14 @@ double row_size(const Constraint& c, const Vector& column_scale, const Eigen::Ro
     double size = 0.0;
     for (std::size_t k = 0; k < coefficients.size(); ++k)
       size += static_cast<double>(k + 1) * std::abs(coefficients[k]) * std::pow(unit, static_cast<double>(k + 1));
+    for (const Product& product : coupler->products) {
+      double value = 1.0, slope = 0.0;
+      for (std::size_t k = 0; k < product.column.size(); ++k) {
+        const auto [f, rate] = sizes(product.functions[k], column_scale(c.column[product.column[k]]));
+        slope = slope * f + (product.column[k] == i ? value * rate : 0.0), value *= f;
+      }
+      size += slope * unit;
+    }
     square += size * size;
   }
   return std::sqrt(square);
@@ -50,7 +79,7 @@ ScaledLoops::ScaledLoops(const StateFunctions& f, const double* q, const std::op
   row_scale = Vector::Ones(loops.rows), holonomic.resize(loops.rows);
   moments_ = forces_ = Vector::Zero(loops.rows);
   const Matrix J = jacobian(q);
-  // one call evaluates row r of every constraint, because wrenches of different constraints do not affect one another
+  // one call evaluates row r of all constraints: the wrench of a constraint does not depend on the multipliers of others
   std::vector<double> multipliers(loops.rows), wrenches(6 * loops.constraints);
   for (int r = 0; r < 6; ++r) {
     std::fill(multipliers.begin(), multipliers.end(), 0.0);
@@ -74,9 +103,9 @@ ScaledLoops::ScaledLoops(const StateFunctions& f, const double* q, const std::op
     });
     for (int r = 0; c.child < 0 && r < c.rows; ++r) row_scale(c.row + r) = row_size(c, column_scale, J.row(c.row + r));
   }
-  // rows of a fixed loop joint's coordinates get a smaller weight. The reason: these coordinates are computed from a pose that violates the joint's
-  // own rows by the square of a step; the next step corrects the pose and thereby changes the coordinates by the same amount, which would increase
-  // the residual
+  // rows of a fixed loop joint's coordinates get a smaller weight. Reason: the coordinates are computed from a pose that violates the joint's own
+  // rows by the square of a step. The next step corrects the pose, and thereby changes the coordinates by this amount; with full weight, the residual
+  // would increase
   constexpr double shifted = 64.0;
   for (int i = 0; i < loops.constraints; ++i)
     if (const Constraint& c = loops.constraint[i]; c.target == Target::coordinates) row_scale.segment(c.row, c.rows) *= shifted;

@@ -132,7 +132,18 @@ std::string coordinate_text(const Term& term) {
   return term.index == Term::only ? quoted(term.joint) : "(" + quoted(term.joint) + ", " + std::to_string(term.index) + ")";
 }
 
-bool same(const Law& a, const Law& b) { return a.start == b.start && a.coefficient == b.coefficient && a.harmonic == b.harmonic; }
+bool same(const Law& a, const Law& b) {
+  return a.start == b.start && a.coefficient == b.coefficient && a.harmonic == b.harmonic && a.period == b.period;
+}
+/// Return true unless a function is constant.
+bool varies(const Law& law) {
+  const std::size_t terms = law.coefficient.size() / law.start.size();
+  for (std::size_t k = 0; k < law.coefficient.size(); ++k)
+    if (law.coefficient[k] != (k % terms ? 0.0 : law.coefficient[0])) return true;
+  for (std::size_t h = 0; h < law.harmonic.size(); h += 3)
+    if (law.harmonic[h] != 0.0 && law.harmonic[h + 1] != 0.0) return true;
+  return false;
+}
 
 }  // namespace
 
@@ -229,19 +240,19 @@ const Joint& Builder::tree_joint(const std::string& name, const std::string& sub
 }
 
 /// Check that the rate of a coordinate is a velocity.
-void Builder::check_coordinate(Term& term, const std::string& subject) const {
-  const JointType& joint = tree_joint(term.joint, subject).joint;
-  if (term.index == Term::only) {
+void Builder::check_coordinate(const std::string& name, int& number, const std::string& subject) const {
+  const JointType& joint = tree_joint(name, subject).joint;
+  if (number == Term::only) {
     if (joint.nq() > 1)
-      throw ModelError(subject + ": joint '" + term.joint + "' has " + std::to_string(joint.nq()) +
-                       " coordinates; give an index, such as ('" + term.joint + "', 0) for the first");
-    term.index = 0;
+      throw ModelError(subject + ": joint '" + name + "' has " + std::to_string(joint.nq()) +
+                       " coordinates; give an index, such as ('" + name + "', 0) for the first");
+    number = 0;
   }
-  const std::string called = of("joint", term.joint) + " (" + joint.name() + ")", index = std::to_string(term.index);
-  if (term.index < 0 || term.index >= joint.nq())
+  const std::string called = of("joint", name) + " (" + joint.name() + ")", index = std::to_string(number);
+  if (number < 0 || number >= joint.nq())
     throw ModelError(subject + ": " + called + " has " + std::to_string(joint.nq()) + " coordinates; index " + index +
                      " is out of range");
-  if (!joint.is_rate(term.index))
+  if (!joint.is_rate(number))
     throw ModelError(subject + ": the rate of coordinate " + index + " of " + called +
                      " is not a velocity, so it cannot be coupled: use a chain of one-axis joints instead");
 }
@@ -363,18 +374,28 @@ void Builder::check(Rolling& c) const {
 
 void Builder::check(Coupler& c) const {
   const std::string subject = of("constraint", c.name);
-  if (c.terms.empty()) throw ModelError(subject + " needs a dict from joints to coefficients; got {}");
+  if (c.terms.empty() && c.products.empty()) throw ModelError(subject + " needs a dict from joints to coefficients; got {}");
   std::set<std::pair<std::string, int>> named;
   bool zeros = true;
   for (Term& term : c.terms) {
     const std::string coordinate = coordinate_text(term);
-    check_coordinate(term, subject);
+    check_coordinate(term.joint, term.index, subject);
     if (!named.emplace(term.joint, term.index).second)
       throw ModelError(subject + " names coordinate " + std::to_string(term.index) + " of joint '" + term.joint + "' twice");
     check_sequence(term.coefficients, subject + ": coefficients of " + coordinate);
     zeros = zeros && std::all_of(term.coefficients.begin(), term.coefficients.end(), [](double x) { return x == 0.0; });
   }
-  if (zeros) throw ModelError(subject + " has only zero coefficients; expected at least one nonzero coefficient");
+  for (std::vector<Factor>& product : c.products) {
+    if (product.empty()) throw ModelError(subject + ": a product needs one coordinate or more; got ()");
+    for (Factor& factor : product) {
+      check_coordinate(factor.joint, factor.index, subject);
+      factor.function = LawFields(factor.function).made();
+      zeros = zeros && !varies(factor.function);
+    }
+  }
+  if (zeros && c.products.empty())
+    throw ModelError(subject + " has only zero coefficients; expected at least one nonzero coefficient");
+  if (zeros) throw ModelError(subject + " has only constant terms; expected at least one that varies with a coordinate");
   check_number(c.offset, subject + ": offset");
   if (!c.law) return;
   const std::size_t pieces = c.law->start.size(), terms_per_piece = c.law->coefficient.size() / std::max(pieces, std::size_t{1});
@@ -384,11 +405,12 @@ void Builder::check(Coupler& c) const {
   const auto same_term = [](const Term& a, const Term& b) {
     return a.joint == b.joint && a.index == b.index && a.coefficients == b.coefficients;
   };
-  if (c.terms.size() > 1 || c.terms[0].coefficients != std::vector<double>{1.0}) return;
+  if (c.terms.size() != 1 || !c.products.empty() || c.terms[0].coefficients != std::vector<double>{1.0}) return;
   const bool only = tree_joint(c.terms[0].joint, subject).joint.nq() == 1;
   for (const Constraint& constraint : written_.constraints)  // find another prescribed motion of the same coordinate
     if (const Coupler* other = std::get_if<Coupler>(&constraint))
-      if (other->law && other->terms.size() == 1 && same_term(other->terms[0], c.terms[0]) && !same(*other->law, *c.law))
+      if (other->law && other->terms.size() == 1 && other->products.empty() && same_term(other->terms[0], c.terms[0]) &&
+          !same(*other->law, *c.law))
         throw ModelError(subject + " contradicts '" + other->name + "', which prescribes another time function for " +
                          (only ? quoted(c.terms[0].joint) : coordinate_text(c.terms[0])));
 }

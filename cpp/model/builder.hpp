@@ -79,9 +79,10 @@ class Builder {
   void add_distance(std::string name, BodyPoint first, BodyPoint second, double length) {
     add(Distance{std::move(name), std::move(first), std::move(second), length});
   }
-  /// Add a constraint: the sum of polynomials in coordinates equals offset + law(t).
-  void add_coupler(std::string name, std::vector<Term> terms, double offset = 0.0, std::optional<Law> law = {}) {
-    add(Coupler{std::move(name), std::move(terms), offset, std::move(law)});
+  /// Add a constraint: the sum of polynomials in coordinates, and of products of functions of coordinates, equals offset + law(t).
+  void add_coupler(std::string name, std::vector<Term> terms, double offset = 0.0, std::optional<Law> law = {},
+                   std::vector<std::vector<Factor>> products = {}) {
+    add(Coupler{std::move(name), std::move(terms), offset, std::move(law), std::move(products)});
   }
   /// Prescribe a coordinate of a joint: q(t) = law(t).
   void add_prescribed_motion(std::string name, std::string joint, Law law, int index = 0) {
@@ -115,7 +116,7 @@ class Builder {
   using Index = std::unordered_map<std::string, std::size_t>;
 
   const Joint& tree_joint(const std::string& name, const std::string& subject) const;
-  void check_coordinate(Term& term, const std::string& subject) const;
+  void check_coordinate(const std::string& joint, int& index, const std::string& subject) const;
   void place(Joint& joint, const std::string& subject) const;
   void check(Distance&) const;
   void check(Rolling&) const;

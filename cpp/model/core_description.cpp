@@ -43,7 +43,19 @@ struct CoreConstraint {
     sarrus::Coupler kind;
     for (const Term& term : c.terms)
       to.coordinates.push_back({term.joint, term.index}), kind.coefficients.push_back(term.coefficients);
-    kind.offset = c.offset, kind.law = c.law, to.kind = kind;
+    kind.offset = c.offset, kind.law = c.law;
+    for (const std::vector<Factor>& factors : c.products) {
+      Product& product = kind.products.emplace_back();
+      for (const Factor& factor : factors) {
+        const auto same = [&](const auto& x) { return x.joint == factor.joint && x.index == factor.index; };
+        const auto found = std::find_if(to.coordinates.begin(), to.coordinates.end(), same);
+        product.column.push_back(static_cast<int>(found - to.coordinates.begin()));
+        product.functions.push_back(factor.function);
+        if (found == to.coordinates.end())
+          to.coordinates.push_back({factor.joint, factor.index}), kind.coefficients.emplace_back();
+      }
+    }
+    to.kind = kind;
   }
   void operator()(const Pfaffian& c) {
     sarrus::Pfaffian kind;

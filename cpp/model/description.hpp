@@ -110,15 +110,24 @@ struct Term {
   std::vector<double> coefficients;
 };
 
-/// Constraint: the sum of polynomials in coordinates equals offset + law(t).
+/// Function of a coordinate of a joint, which is a factor of a product.
+struct Factor {
+  std::string joint;
+  int index = 0;
+  Law function;
+};
+
+/// Constraint: the sum of polynomials in coordinates, and of products of functions of coordinates, equals offset + law(t).
 struct Coupler {
   static constexpr const char* kind = "Coupler";
   std::string name;
   std::vector<Term> terms;
   double offset = 0.0;
   std::optional<Law> law;
+  std::vector<std::vector<Factor>> products{};
   template <class F> void fields(F field) {
     field("name", name), field("terms", terms), field("offset", offset, 0.0), field("law", law, {});
+    field("products", products, {});
   }
 };
 

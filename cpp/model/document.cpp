@@ -155,6 +155,9 @@ struct Reader {
   static void read(const Value& value, const std::string& path, Term& to) {
     read_each(value, path, to.joint, to.index, to.coefficients);
   }
+  static void read(const Value& value, const std::string& path, Factor& to) {
+    read_each(value, path, to.joint, to.index, to.function);
+  }
 
   /// Return the entry "type" of an object, and its other entries.
   static std::pair<std::string, Value::Object> kind_and_entries(const Value& value, const std::string& path,
@@ -285,6 +288,7 @@ struct Writer {
   }
   static Value plain(const BodyPoint& x) { return {x.body, plain(x.point)}; }
   static Value plain(const Term& x) { return {x.joint, x.index, plain(x.coefficients)}; }
+  static Value plain(const Factor& x) { return {x.joint, x.index, plain(x.function)}; }
 
   template <class T> static void write_fields(const T& from, Value::Object& to) {
     const_cast<T&>(from).fields(Entries{to});  // read only

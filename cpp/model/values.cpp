@@ -158,7 +158,8 @@ Inertia InertiaFields::made() const {
   return b;
 }
 
-LawFields::LawFields(const Law& law) : starts(law.start), coefficients(law.start.size()), harmonics(law.harmonic.size() / 3) {
+LawFields::LawFields(const Law& law)
+    : starts(law.start), coefficients(law.start.size()), harmonics(law.harmonic.size() / 3), period(law.period) {
   const auto terms = static_cast<std::ptrdiff_t>(law.coefficient.size() / std::max(starts.size(), std::size_t{1}));
   auto next = law.coefficient.begin();
   for (std::vector<double>& piece : coefficients) piece.assign(next, next + terms), next += terms;
@@ -192,6 +193,10 @@ Law LawFields::made() const {
   }
   if (!std::is_sorted(starts.begin(), starts.end()))
     throw ModelError("start times of a time function must not decrease; got " + shown(starts));
+  if (!(period >= 0.0 && std::isfinite(period)) || (period > 0.0 && starts.back() > starts[0] + period))
+    throw ModelError("period of a time function must not be shorter than its pieces, which begin at " + shown(starts) + "; got " +
+                     shown(Value(period)));
+  law.period = period;
   return law;
 }
 

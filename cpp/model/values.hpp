@@ -52,8 +52,10 @@ struct LawFields {
   std::vector<double> starts = {0.0};
   std::vector<std::vector<double>> coefficients = {{0.0}};
   std::vector<Point> harmonics;
+  double period = 0.0;
   template <class F> void fields(F field) {
     field("starts", starts, {0.0}), field("coefficients", coefficients, {{0.0}}), field("harmonics", harmonics, {});
+    field("period", period, 0.0);
   }
   explicit LawFields(const Law& law);
   LawFields() = default;

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <set>
 
 #include "../joints/visit.hpp"
 #include "../mechanism/variants.hpp"
@@ -67,7 +66,7 @@ std::vector<int> closing_among(const Mechanism& mechanism, const std::vector<int
   return closing;
 }
 
-/// Return the middle of the range of one turn in which an angle is given: the middle of its two limits, or a quarter turn inside a single limit.
+/// Return the reference value to which an angle is moved by whole turns: the middle of its two limits, or a quarter turn inside a single limit.
 double middle(double low, double high) {
   if (std::isfinite(low) && std::isfinite(high)) return 0.5 * (low + high);
   return std::isfinite(low) ? low + 0.5 * M_PI : std::isfinite(high) ? high - 0.5 * M_PI : 0.0;
@@ -82,8 +81,33 @@ char coordinate_unit(const JointDescription& joint, int coordinate) {
   });
   return unit;
 }
-bool whole_turns_return(const JointDescription& joint) {
-  return visit_every(joint.kind, joint.nv, [](auto type) { return type.whole_turns_return; });
+/// Return true if a function of an angle has the same value after a whole turn.
+static bool repeats(const Law& law) {
+  const auto is_whole = [](double x) { return std::abs(x - std::nearbyint(x)) <= 1e-12 * std::abs(x); };  // rounding of 2 pi / n
+  const auto zero = [](double x) { return x == 0.0; };
+  const bool constant = law.start.size() == 1 && std::all_of(law.coefficient.begin() + 1, law.coefficient.end(), zero);
+  bool yes = constant || (law.period > 0.0 && is_whole(full_turn / law.period));
+  for (std::size_t h = 0; h < law.harmonic.size(); h += 3) yes = yes && is_whole(law.harmonic[h + 1]);
+  return yes;
+}
+bool whole_turns_return(const Description& description, const JointDescription& joint) {
+  if (!visit_every(joint.kind, joint.nv, [](auto type) { return type.whole_turns_return; })) return false;
+  const auto differs = [&](const ConstraintDescription& c) {
+    const Coupler* coupler = std::get_if<Coupler>(&c.kind);
+    if (!coupler) return false;
+    const auto is_angle = [&](int i) {
+      const auto& coordinate = c.coordinates[static_cast<std::size_t>(i)];
+      return coordinate.joint == joint.name && coordinate_unit(joint, coordinate.index) == 'r';
+    };
+    bool any = false;
+    for (std::size_t i = 0; i < coupler->coefficients.size(); ++i)
+      any = any || (is_angle(static_cast<int>(i)) && !coupler->coefficients[i].empty());
+    for (const Product& product : coupler->products)
+      for (std::size_t k = 0; k < product.column.size(); ++k)
+        any = any || (is_angle(product.column[k]) && !repeats(product.functions[k]));
+    return any;
+  };
+  return std::none_of(description.constraints.begin(), description.constraints.end(), differs);
 }
 Vector neutral_coordinates(const JointDescription& joint) {
   Vector q = Vector::Zero(joint.nq);
@@ -188,10 +212,6 @@ Closure::Closure(const PositionModel& m, std::vector<FrameKey> prescribed, std::
         std::copy_n(all.data(), all.size(), out);
       });
 
-  std::set<std::string> related;  // joints of couplers: a whole turn of such a joint changes the residual of the coupler
-  for (const ConstraintDescription& c : base.description().constraints)
-    if (std::holds_alternative<Coupler>(c.kind))
-      for (const auto& coordinate : c.coordinates) related.insert(coordinate.joint);
   moving.assign(tree.nv, true), whole_turns_.assign(tree.nq, false);
   low_ = Vector::Constant(tree.nq, -infinity), high_ = Vector::Constant(tree.nq, infinity);
   coordinate_scale = Vector::Ones(tree.nq);
@@ -202,7 +222,7 @@ Closure::Closure(const PositionModel& m, std::vector<FrameKey> prescribed, std::
     const Mechanism::PlacedJoint& joint = base.joints()[j];
     const bool is_fixed = std::find(fixed.begin(), fixed.end(), static_cast<int>(j)) != fixed.end();
     if (!joint.closes_a_loop && is_fixed) std::fill_n(moving.begin() + joint.iv, joint.nv, false);
-    const bool returns = whole_turns_return(described[j]) && !related.count(described[j].name);
+    const bool returns = whole_turns_return(base.description(), described[j]);
     const int first = joint.closes_a_loop ? tree.loop_motion[joint.constraint].iq : joint.iq;
     Vector& low = joint.closes_a_loop ? loop_low_ : low_;
     Vector& high = joint.closes_a_loop ? loop_high_ : high_;
@@ -281,7 +301,7 @@ Flags Closure::within(const States& states, const RowMajor& q, double margin, co
   const Eigen::RowVectorXd allowance = margin * limit_margin * coordinate_scale;
   const Eigen::RowVectorXd low = low_.transpose() - allowance, high = high_.transpose() + allowance;
   Flags flags(states.count);
-  for (int i = 0; i < states.count; ++i)  // the comparisons are written such that NaN counts as within the limits
+  for (int i = 0; i < states.count; ++i)  // the comparisons are written such that NaN is treated as within the limits
     flags(i) = !(q.row(i).array() < low.array()).any() && !(q.row(i).array() > high.array()).any();
   if (loop_low_.size() == 0) return flags;
   const RowMajor near = loop_near_.transpose();

@@ -25,14 +25,14 @@ struct JointRange {
   bool empty() const { return low.empty(); }
 };
 
-/// A mechanism, or variants of it, with those properties of its joints that the kernels do not need. Joints are in the order of the description.
+/// A mechanism, or variants of it, with properties of its joints that kernels do not read. Joints are in the order of the description.
 struct PositionModel {
   const Mechanism& mechanism;
   const KernelTable& kernels;
   std::vector<JointRange> limits;
   std::optional<Vector> home;  // (nq) initial guess of assembly; none: the neutral configuration
   RowsOfState rows;  // evaluates the rows that depend on q, if constraints have any
-  std::function<void()> check_interrupt;  // called between the starts of a search; an exception ends it
+  std::function<void()> check_interrupt;  // called before each new initial guess of a search; an exception ends the search
   /// Return the same variants of a mechanism on the same tree with more constraints. Empty: the mechanism has no variants.
   std::function<std::shared_ptr<const Mechanism>(const Mechanism&)> vary = {};
 
@@ -124,7 +124,7 @@ class Closure {
 
   const PositionModel& model;
   const std::vector<FrameKey> frames;
-  const std::vector<int> fixed, loop_joints;  // joints by index; loop_joints: the fixed ones that close loops
+  const std::vector<int> fixed, loop_joints;  // indices of the fixed joints; loop_joints: those fixed joints that are loop joints
   int numbers = 0, joint_numbers = 0;  // number of values of all targets, and of the targets of loop joints
   std::vector<bool> moving;  // (nv) true for velocities that are not fixed
   Vector fixed_mask, units;  // (nv) 1 for fixed velocities; (nv + rows) scales of all velocities and rows, fixed or not
@@ -164,8 +164,9 @@ class Closures {
 
 /// Return the unit of a coordinate of a joint: 'r' (radian), 'm' (metre) or '1' (none).
 char coordinate_unit(const JointDescription& joint, int coordinate);
-/// Return true if a whole turn of an angle of the joint restores the pose; a helical joint also translates.
-bool whole_turns_return(const JointDescription& joint);
+/// Return true if a whole turn of an angle of the joint restores the configuration. It does not for a helical joint, which also translates, and for
+/// an angle in a coupler, unless the coupler's functions of it repeat after a turn.
+bool whole_turns_return(const Description& description, const JointDescription& joint);
 /// Return the neutral coordinates of a joint.
 Vector neutral_coordinates(const JointDescription& joint);
 /// Return the fewest whole turns [rad] that bring an angle within its limits; 0 if no turns do.

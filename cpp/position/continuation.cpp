@@ -21,10 +21,11 @@ constexpr double small = 1e-6;  // singular values below this fraction of the la
 
 struct Positions::Continuation {
   std::shared_ptr<const Closure> closing;
-  RowMajor q, inputs;  // configurations; inputs at the start and at the goal, both in one row for each state
+  RowMajor q, inputs;  // configurations; inputs: one row for each state, with the inputs at the start, then at the goal
   Flags on_branch, free, passed, crossed;
 
-  /// Return the reason why the branch of a state does not yield the solution; empty if the branch ends before the goal.
+  /// Return the reason why the solution of a state is not on its branch. The text is empty if the only reason is that the branch ends before the
+  /// goal.
   std::string reason(int i, bool outside_limits) const {
     if (outside_limits) return "joints exceed their limits on the branch";
     if (crossed(i)) return "the branch passes a singular position, at which branches meet";
@@ -109,7 +110,7 @@ Positions::Continuation Positions::continued(const Request& request, const std::
     const int j = goal.joints[i];
     if (!contains(leading, j)) continue;
     const JointDescription& joint = mechanism.description().joints[j];
-    const bool returns = whole_turns_return(joint) && model_.limits[j].empty();
+    const bool returns = whole_turns_return(mechanism.description(), joint) && model_.limits[j].empty();
     RowMajor removed = RowMajor::Zero(states.count, joint.nq);
     const RowMajor x = repeated(goal.coordinates[i], states.count);
     first.push_back(coordinates_now(j, states, start, request.time));
@@ -178,7 +179,7 @@ Flags Positions::meets_dependent(Continuation& result, const Request& request) c
   RowMajor deviation = q - result.q;
   for (const int j : goal.joints) {
     const JointDescription& joint = model_.mechanism.description().joints[j];
-    if (model_.mechanism.joints()[j].closes_a_loop || !whole_turns_return(joint)) continue;
+    if (model_.mechanism.joints()[j].closes_a_loop || !whole_turns_return(model_.mechanism.description(), joint)) continue;
     for (int k = 0; k < joint.nq; ++k)
       if (coordinate_unit(joint, k) == 'r')
         for (double& x : deviation.col(model_.mechanism.joints()[j].iq + k)) x -= full_turn * std::nearbyint(x / full_turn);
@@ -276,7 +277,7 @@ Positions::OnBranch Positions::on_branch(const Request& request, const std::vect
   const Flags within = is_within(rest, solution.q);
   for (int k = 0; k < count; ++k) {
     const int i = rows[k];
-    // keep the solution outside the limits: no other one is within
+    // no solution is within the limits: keep this one
     if (outside(i) && !(solution.closed(k) && within(k))) continue;
     result.q.row(i) = solution.q.row(k);
     result.status[i] = solution.closed(k) ? other_branch : no_answer;

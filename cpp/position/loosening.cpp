@@ -46,7 +46,7 @@ bool has_own_velocities(JointKind kind) {
   });
 }
 
-/// Return the kind of joint with exactly these free directions (bits, at least two), or none if only a gimbal has them.
+/// Return the kind of joint with exactly these free directions (bits, at least two); none if only a gimbal has these directions.
 std::optional<JointKind> kind_with(int free) {
   const bool several = (free & (free - 1)) != 0;
   for (const JointKind kind : joint_kinds)
@@ -220,7 +220,7 @@ class Loosening {
     return Positions(model_).assemble({}, {}, now).q;
   }
 
-  /// Return the mechanism with the replacement of this joint that has the fewest rows; none if no replacement is possible. After the
+  /// Replace this joint by the possible joint with the fewest rows, and return the mechanism; none if no replacement is possible. After the
   /// replacement, `needed` singular values must still exceed `least`.
   std::optional<Candidate> loosest(const Candidate& from, const std::string& name, const Vector& q, int needed,
                                    double least) const {

@@ -16,7 +16,8 @@ Positions::Found Positions::nearby(const Request& request, const RowMajor& q) co
   return {std::move(closed.q), good && within, {}};
 }
 
-/// Close the loops from starts (n, nq): by a few steps; where this fails, by more steps; where this fails too, from random starts, state by state.
+/// Close the loops from initial guesses (n, nq). First a few steps are taken; states that fail get more steps; for states that fail again, random
+/// initial guesses are tried, state by state.
 Positions::Found Positions::closed_from(const Closures& closures, const Request& request, const RowMajor& start,
                                         bool is_last) const {
   const auto closing = closures.of(request.goal.frames, request.goal.joints);
@@ -93,7 +94,7 @@ Positions::Found Positions::search_in_other(const OtherTree& tree, const Request
 
 Positions::Found Positions::nearest(const Request& request) const {
   Request now = request;
-  // variants are always solved in their own tree
+  // for variants, the search always uses their own tree
   const std::shared_ptr<const OtherTree> tree = model_.mechanism.variants() ? nullptr : other_tree(now.goal, now.near);
   if (!tree) return search_in(closures_, now);
   const int count = now.states.count;

@@ -42,7 +42,7 @@ RowMajor loop_coordinates(const PositionModel& model, const States& states, cons
   RowMajor x = evaluate(m, model.kernels, Operation::loop_joint_coordinates, states, {&q, &near, pointer(time)}, tree.loop_nq);
   for (std::size_t j = 0; j < m.joints().size(); ++j) {
     const JointDescription& joint = m.description().joints[j];
-    if (!m.joints()[j].closes_a_loop || model.limits[j].empty() || !whole_turns_return(joint)) continue;
+    if (!m.joints()[j].closes_a_loop || model.limits[j].empty() || !whole_turns_return(m.description(), joint)) continue;
     const int first = tree.loop_motion[m.joints()[j].constraint].iq;
     for (int k = 0; k < joint.nq; ++k) {
       if (coordinate_unit(joint, k) != 'r') continue;

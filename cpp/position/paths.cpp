@@ -80,15 +80,15 @@ Positions::Waypoints Positions::waypoints(const PathInputs& inputs) const {
   for (const auto& [name, numbers] : inputs.joints)
     take(name, numbers, mechanism.description().joints[joint_by_name(mechanism, name)].nq);
   if (!n && !inputs.frames.empty())
-    throw std::invalid_argument("paths of frames without joints need times, which determine the number of inputs");
+    throw std::invalid_argument("follow(): frames without joints need times=, which determines the number of inputs");
   for (const auto& [name, numbers] : inputs.frames)
     if (numbers.size() != 3 * n && numbers.size() != 12 * n)
-      throw std::invalid_argument("path of frame '" + name + "': expected 12 or 3 numbers for each of " + std::to_string(n) +
-                                  " inputs");
+      throw std::invalid_argument("path of frame '" + name + "' has " + std::to_string(numbers.size()) +
+                                  " numbers; expected 12 or 3 for each of " + std::to_string(n) + " inputs");
   const int count = static_cast<int>(n);
   Goal all = goal(inputs.frames, inputs.joints, count);
   if (!std::all_of(all.targets.begin(), all.targets.end(), [](const RowMajor& x) { return x.allFinite(); }))
-    throw std::invalid_argument("paths of frames must be finite");
+    throw std::invalid_argument("follow(): the targets of frames must be finite");
   const auto closing = closure(all.frames, all.joints);
   const Tree& tree = closing->mechanism().tree();
   RowMajor rows = RowMajor::Zero(count, 1 + tree.nq + tree.loops.pfaffian_values), fixed = repeated(row(model_.neutral()), count);
@@ -165,8 +165,8 @@ Vector Positions::completed(const Vector& q, const Vector* v, const JointNumbers
   const Mechanism& mechanism = model_.mechanism;
   const int nv = mechanism.tree().nv;
   if (q.size() != mechanism.tree().nq || (v && v->size() != nv) || !q.allFinite() || (v && !v->allFinite()))
-    throw std::invalid_argument("q and v must be a finite state of " + std::to_string(mechanism.tree().nq) + " and " +
-                                std::to_string(nv) + " numbers");
+    throw std::invalid_argument("q must have " + std::to_string(mechanism.tree().nq) + " finite numbers, and v " +
+                                std::to_string(nv));
   const char* quantity = v ? "accelerations" : "velocities";
   std::vector<int> given;
   std::vector<Vector> rates;

@@ -50,7 +50,7 @@ std::pair<RowMajor, Flags> Positions::jump(const Closure& closing, const States&
   return {std::move(q), std::move(certain)};
 }
 
-/// Return the starts with closed loops; a start that all states share is closed only once.
+/// Return the starts with closed loops; if all states share one start, its loops are closed only once.
 Positions::Found Positions::closed_start(const Request& request) const {
   Request from = request.start_only();
   const auto is_shared = [](const RowMajor& x) { return x.rows() == 1; };
@@ -179,7 +179,7 @@ AssembledStates Positions::inverse_kinematics_many(const FrameNumbersByName& fra
   const auto check_rows = [&](const RowMajor& x, int columns, const std::string& name) {
     if ((x.rows() != 1 && x.rows() != count) || x.cols() != columns)
       throw std::invalid_argument(name + " must have 1 or " + std::to_string(count) + " rows of " + std::to_string(columns) +
-                                  "; got " + std::to_string(x.rows()) + " of " + std::to_string(x.cols()));
+                                  " numbers; got " + std::to_string(x.rows()) + " of " + std::to_string(x.cols()));
   };
   if (near.q) check_rows(*near.q, model_.mechanism.tree().nq, "near");
   if (options.time) check_rows(*options.time, 1, "time");

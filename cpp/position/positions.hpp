@@ -18,8 +18,8 @@
 
 namespace sarrus {
 
-/// Choice of the branch. `start`: that of the start; if it does not reach the goal, the nearest solution on another one. `only`: that of the start,
-/// or an error. `any`: the nearest solution on any branch.
+/// Choice of the branch. `start`: the branch of the start; if it does not reach the goal, the nearest solution on another branch. `only`: the branch
+/// of the start, or an error. `any`: the nearest solution on any branch.
 enum class BranchChoice { start, only, any };
 
 /// Options of assembly. `starts`: number of further initial guesses that are tried if the first one fails; `tolerance`: largest residual of a closed
@@ -136,8 +136,8 @@ class Positions {
                            const std::optional<double>& time = {}) const {
     return completed(q, nullptr, joints, frames, time);
   }
-  /// Compute the constraint-consistent acceleration at a velocity v in the same way. Accelerations of frames are the rates of the components of their
-  /// velocities.
+  /// Compute the constraint-consistent acceleration (nv) at a velocity v, for given accelerations of joints and frames. The acceleration of a frame
+  /// is the rate of the components of its velocity.
   Vector complete_acceleration(const Vector& q, const Vector& v, const JointNumbersByName& joints,
                                const FrameNumbersByName& frames = {}, const std::optional<double>& time = {}) const {
     return completed(q, &v, joints, frames, time);
@@ -181,7 +181,7 @@ class Positions {
     bool explains = false;
 
     Request of(const std::vector<int>& rows) const;
-    /// Return a request that only closes the loops at the start: the same request without fixed joints and frames.
+    /// Return the request without fixed joints and frames, by which only the loops of the start are closed.
     Request start_only() const;
     ClosingInput input(const Closure& closure) const;
   };
@@ -242,7 +242,7 @@ class Positions {
   RowMajor frame_now(const FrameKey& key, const States& states, const RowMajor& q) const;
   /// Return the projectors (n, nv nv) onto the motions that the loops allow, and the number of these motions (n).
   std::pair<RowMajor, Vector> free_motions(const States& states, const RowMajor& q, const Times& time) const;
-  /// Inputs of a path: the first ones as a goal, and all of them in the kernels' order.
+  /// Inputs of a path: the goal at the first waypoint, and the inputs of all waypoints in the kernels' order.
   struct Waypoints {
     int count;
     Goal first;

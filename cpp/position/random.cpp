@@ -36,7 +36,8 @@ RowMajor open_configurations(const PositionModel& model, int count, RandomNumber
         const char unit = coordinate_unit(joint, k);
         const double spread = unit == 'r' ? M_PI : unit == 'm' ? metre : 1.0;
         double low = limits.empty() ? -spread : limits.low[k], high = limits.empty() ? spread : limits.high[k];
-        // a missing limit is replaced by the default spread or, if the other limit exceeds this, by a value at twice the spread from that limit
+        // a missing limit is replaced by the default spread. If the existing limit exceeds this spread, the missing one is placed at twice the spread
+        // from it
         if (!std::isfinite(low)) low = high > -spread ? -spread : high - 2.0 * spread;
         if (!std::isfinite(high)) high = low < spread ? spread : low + 2.0 * spread;
         q(i, at.iq + k) = numbers.uniform(low, high);

@@ -31,15 +31,14 @@ RowMajor checked_coordinates(const JointDescription& joint, const std::vector<do
   const auto of = [&] { return std::string(quantity) + " of joint '" + joint.name + "'"; };
   const int given = static_cast<int>(numbers.size());
   if (given != size && given != size * count)
-    throw std::invalid_argument("joint '" + joint.name + "' takes " + std::to_string(size) + " " + quantity + "; got " +
+    throw std::invalid_argument("joint '" + joint.name + "' needs " + std::to_string(size) + " " + quantity + "; got " +
                                 std::to_string(given));
   RowMajor x = Eigen::Map<const RowMajor>(numbers.data(), given == size ? 1 : count, size);
   if (!x.allFinite()) throw NoAnswer(of() + " must be finite");
   if ((size == 7 || size == 4) && has_quaternion(joint.kind) && joint.nq == size)
     for (Eigen::Index i = 0; i < x.rows(); ++i) {
       const double norm = x.row(i).head(4).norm();
-      if (!(norm > 0.0))
-        throw NoAnswer("quaternion of joint '" + joint.name + "': is not a rotation; expected a nonzero quaternion");
+      if (!(norm > 0.0)) throw NoAnswer("quaternion of joint '" + joint.name + "' has norm zero; expected a rotation");
       x.row(i).head(4) /= norm;
     }
   return x;
@@ -82,10 +81,12 @@ RowMajor start_near(const PositionModel& model, const States& states, const std:
   const Mechanism& mechanism = model.mechanism;
   RowMajor start = repeated(q ? *q : row(model.home ? *model.home : model.neutral()), states.count);
   if (q) start = evaluate(mechanism, model.kernels, Operation::normalize, states, {&start}, mechanism.tree().nq);
-  // set prescribed coordinates to their values at this time, which may be far from those of the home
+  // set prescribed coordinates to their values at this time; these may differ much from the home configuration
   for (const ConstraintDescription& c : mechanism.description().constraints) {
     const Coupler* coupler = std::get_if<Coupler>(&c.kind);
-    if (!coupler || !coupler->law || coupler->coefficients != std::vector<std::vector<double>>{{1.0}}) continue;
+    if (!coupler || !coupler->law || !coupler->products.empty() ||
+        coupler->coefficients != std::vector<std::vector<double>>{{1.0}})
+      continue;
     const Mechanism::PlacedJoint& joint = mechanism.joints()[joint_by_name(mechanism, c.coordinates[0].joint)];
     for (int i = 0; i < states.count; ++i) {
       double value[3];

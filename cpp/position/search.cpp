@@ -82,8 +82,8 @@ std::vector<Vector> Search::all(int starts, double tolerance) {
   return found;
 }
 
-/// Return the keys by which configurations are ordered: the distance from the start, then its components, beginning with the joint that is last by
-/// name.
+/// Return the keys by which configurations are sorted: the distance from the start, then the components of this distance, in reverse order of the
+/// joints' names.
 std::vector<double> Search::distances(const Vector& q) const {
   const Vector x = closure_.difference(start_, q);
   std::vector<double> all = {rounded(x.norm())};

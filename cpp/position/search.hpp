@@ -43,7 +43,7 @@ class Search {
   std::vector<int> by_name_;  // velocities, in the order of their joints' names: random numbers are distributed in this order
   Vector reach_;  // (nv) largest scaled motion to a start; 0 for fixed velocities
   RandomNumbers random_;
-  // (nv) scaled motion to the last start; the next start is opposite, so that the seed does not select one of two mirrored solutions
+  // (nv) scaled motion to the last start; the next start is on the opposite side, so that the seed does not decide between two mirrored solutions
   Vector aside_;
   int drawn_ = 0;  // number of starts
 };

@@ -20,7 +20,7 @@ struct States {
   int count = 1;
   std::vector<std::int64_t> variant;
   std::int64_t threads = 1;
-  // runs a batch, and may release locks while it runs; empty: the batch is run directly
+  // function that evaluates a batch, and may release locks meanwhile; empty: the batch is evaluated directly
   std::function<void(const Batch&, std::int64_t threads)> run = {};
   bool is_batch = false;  // false: one state, computed by the faster kernels of single states; results differ by rounding
 

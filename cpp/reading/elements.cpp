@@ -254,7 +254,7 @@ class Reader {
     Law all;
     Numbers selected{{0}, {}};
     const auto before = [](const Law& a, const Law& b) {
-      return std::tie(a.start, a.coefficient, a.harmonic) < std::tie(b.start, b.coefficient, b.harmonic);
+      return std::tie(a.start, a.coefficient, a.harmonic, a.period) < std::tie(b.start, b.coefficient, b.harmonic, b.period);
     };
     std::map<Law, double, decltype(before)> numbered(before);
     for (const std::size_t row : context_.parameters.rows_of(count)) {

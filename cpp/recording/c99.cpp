@@ -29,8 +29,8 @@ Ids as_recorded(const Graph& g, const std::vector<char>& live) {
   return order;
 }
 
-/// Return a depth-first order that begins at the results. The operand of an expression that needs more live values is computed first, as for
-/// expression trees (Sethi and Ullman 1970).
+/// Return a depth-first order that begins at the results. Of two operands, the one that needs more live values is computed first, as for expression
+/// trees (Sethi and Ullman 1970).
 Ids depth_first(const Graph& g, const std::vector<char>& live, const Ids& results) {
   std::vector<int> need(live.size(), 0);
   std::vector<Ids> operands(live.size());
@@ -184,7 +184,7 @@ C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs,
   }
   int count = 0;
   for (const int i : order) {
-    if (term.count(i)) continue;  // a sine or cosine that was written together with the other one
+    if (term.count(i)) continue;  // this sine (or cosine) has been written together with the cosine (or sine) of the same angle
     const Expression& e = g[i];
     const int a = e.operand[0];
     const std::string t = "t" + std::to_string(count++);

@@ -1,5 +1,5 @@
 // Derivatives of recorded expressions: one backward sweep over the graph for each result (reverse mode; Griewank and Walther, Evaluating Derivatives,
-// 2008, section 3.2). Expressions that are common to several sweeps are recorded only once, like all equal expressions.
+// 2008, section 3.2). If several sweeps contain equal expressions, these are recorded only once.
 #pragma once
 
 #include "graph.hpp"

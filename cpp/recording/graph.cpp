@@ -239,7 +239,7 @@ int Graph::finite(const Ids& results) {
       if (k >= 0) live[static_cast<std::size_t>(k)] = 1;
   }
   if (!may_fail) return constant(1.0);
-  // sum absolute values, because values of both signs could cancel
+  // sum the absolute values: positive and negative values could cancel
   int total = constant(0.0);
   Ids each = results;
   std::sort(each.begin(), each.end());

@@ -78,8 +78,8 @@ class Graph {
   int both(int a, int b);
   int opposite(int a);
   int choice(int condition, int a, int b);
-  /// Return true if a condition is true in any sample. If it is false in all samples, its opposite becomes an assumption, except in single precision:
-  /// there such conditions only compare corrections with the rounding of doubles.
+  /// Return true if a condition is true in any sample. If it is false in all samples, its negation becomes an assumption. In single precision it does
+  /// not, because there such conditions only compare corrections with the rounding errors of doubles.
   bool any(int condition);
   bool holds_somewhere(int condition) const;
   void assume(int condition) { assumed_.push_back(condition); }

@@ -8,24 +8,39 @@
 
 namespace sarrus {
 
-/// Evaluate a function of time; choices (select) find the current piece.
-void evaluate(const Law& law, const Record* time, Record (&out)[3]) {
+/// Evaluate a function and its derivatives; choices (select) find the coefficients of the current piece.
+void derivatives(const Law& law, const Record& x, int orders, Record* out, Record& steepest) {
   const int pieces = static_cast<int>(law.start.size()), terms = static_cast<int>(law.coefficient.size()) / pieces;
-  const Record t = time ? *time : Record(0.0);
-  for (int piece = 0; piece < pieces; ++piece) {
-    const double* c = law.coefficient.data() + piece * terms;
-    const Record s = t - Record(law.start[piece]);
-    Record x[3] = {0.0, 0.0, 0.0};
-    for (int k = terms - 1; k >= 0; --k)
-      x[2] = x[2] * s + Record(2.0) * x[1], x[1] = x[1] * s + x[0], x[0] = x[0] * s + Record(c[k]);
-    for (int i = 0; i < 3; ++i) out[i] = piece == 0 ? x[i] : select(t < Record(law.start[piece]), out[i], x[i]);
+  const double period = law.period;
+  const Record t =
+      period > 0.0 ? x - Record(period) * nearest((x - Record(law.start[0])) * Record(1.0 / period) - Record(0.5)) : x;
+  Record start = law.start[0];
+  std::vector<Record> c(law.coefficient.begin(), law.coefficient.begin() + terms);
+  for (int piece = 1; piece < pieces; ++piece) {
+    const Condition before = t < Record(law.start[piece]);
+    start = select(before, start, law.start[piece]);
+    for (int k = 0; k < terms; ++k) c[k] = select(before, c[k], law.coefficient[piece * terms + k]);
+  }
+  const Record s = t - start;
+  std::fill_n(out, orders, Record(0.0)), steepest = 0.0;
+  for (int k = terms - 1; k >= 0; --k) {
+    for (int n = orders - 1; n > 0; --n) out[n] = out[n] * s + Record(n) * out[n - 1];
+    out[0] = out[0] * s + c[k];
+    if (k > 0) steepest = steepest * abs(s) + Record(k) * abs(c[k]);
   }
   for (std::size_t h = 0; h < law.harmonic.size(); h += 3) {
-    const double amplitude = law.harmonic[h], rate = law.harmonic[h + 1];
-    Record s, c;
-    sincos(t * Record(rate) + Record(law.harmonic[h + 2]), s, c);
-    out[0] += Record(amplitude) * s, out[1] += Record(amplitude * rate) * c, out[2] -= Record(amplitude * rate * rate) * s;
+    const double rate = law.harmonic[h + 1];
+    Record sine, cosine;
+    sincos(x * Record(rate) + Record(law.harmonic[h + 2]), sine, cosine);
+    double size = law.harmonic[h];
+    steepest += Record(std::fabs(size * rate));
+    for (int n = 0; n < orders; ++n, size *= rate) out[n] += Record(n & 2 ? -size : size) * (n & 1 ? cosine : sine);
   }
+}
+/// Evaluate a function of time.
+void evaluate(const Law& law, const Record* time, Record (&out)[3]) {
+  Record steepest;
+  derivatives(law, time ? *time : Record(0.0), 3, out, steepest);
 }
 /// Evaluate a time function whose value, rate and acceleration are inputs of the call.
 void evaluate(const Law& law, const Record* parameter, const Record* time, Record (&out)[3]) {

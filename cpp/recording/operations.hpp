@@ -27,8 +27,8 @@ struct RecordedOperation {
 };
 const std::vector<RecordedOperation>& recorded_operations();
 
-/// Copy of a mechanism in which parameters that equal zero or one up to rounding (such as cosines of quarter revolutions) are exactly zero or one.
-/// Then products with zero vanish. The changes are below the rounding of the mechanism's length.
+/// Copy of a mechanism in which parameters that are zero or one up to rounding (such as cosines of quarter revolutions) are exactly zero or one, so
+/// that products with zero can be omitted. The changes are smaller than the rounding error of the mechanism's length.
 class RoundedTree {
  public:
   /// Round the parameters of a tree. `in_world`: express the rows of ball joints along the world's axes, which does not change motions.
@@ -52,8 +52,8 @@ struct RecordedResult {
 RecordedResult record(const Tree& tree, const RecordedOperation& operation, const Frame& frame,
                       const std::vector<std::optional<Ids>>& in);
 
-/// A recorded task controller without limits and contacts: efforts of its motors, accelerations, and errors and residuals of the rows of all tasks. A
-/// time function without pieces is an input: its value, rate and acceleration are three parameters, beginning at its `parameter_index`.
+/// A recorded task controller without limits and contacts: efforts of its motors, accelerations, and errors and residuals of the rows of all tasks.
+/// If a time function has no pieces, its value, rate and acceleration are inputs: three parameters, beginning at its `parameter_index`.
 struct RecordedTasks {
   Ids efforts, acceleration, error, missed, z_dot;
   int status;

@@ -52,7 +52,7 @@ inline void sincos(Record x, Record& s, Record& c) {
 /// Return the tolerance of rounding errors, which is different in single precision.
 template <> inline Record tolerance<Record>(double x, double in_single) { return Record(Record::graph().single ? in_single : x); }
 
-/// Assume that the next correction is below 1e-5 of the solution, because each correction is smaller than the previous one by about the same factor.
+/// Assume that the next correction is below 1e-5 of the solution, because the ratio of successive corrections is nearly constant.
 template <> inline void expect_settled(const LastCorrection<Record>& last) {
   if (!Record::graph().single) return;
   const Record most = sqrt(last.size * last.before) * Record(1e-5) + last.unheld * Record(1e-14);
@@ -60,6 +60,10 @@ template <> inline void expect_settled(const LastCorrection<Record>& last) {
 }
 
 struct Law;
+void derivatives(const Law& law, const Record& x, int orders, Record* out, Record& steepest);
+template <int N> void derivatives(const Law& law, const Record& x, Record (&out)[N], Record& steepest) {
+  derivatives(law, x, N, out, steepest);
+}
 void evaluate(const Law& law, const Record* time, Record (&out)[3]);
 void evaluate(const Law& law, const Record* parameter, const Record* time, Record (&out)[3]);
 

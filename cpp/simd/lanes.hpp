@@ -15,8 +15,8 @@ constexpr int tree_lanes = 4;
 constexpr int tree_lanes = 2;
 #endif
 
-// for sparse solves, which are chains of dependent sums: more states in lanes hide the latency (measured on Zen 4: eight lanes have 3.2 to 3.8 times
-// the throughput of one state, four lanes 2.5 to 3.2 times)
+// for sparse solves: these are chains of dependent sums, and more states in lanes hide the latency (measured on Zen 4: eight lanes have 3.2 to 3.8
+// times the throughput of one state, four lanes 2.5 to 3.2 times)
 #if defined(__AVX512F__)
 #define SARRUS_TREE_LANES_DIFFER
 constexpr int loop_lanes = 8;

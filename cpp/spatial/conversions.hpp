@@ -90,8 +90,8 @@ template <class T> inline SpatialMatrix<T> spatial_matrix(const Mat3<T>& a, cons
   return M;
 }
 
-/// Return the matrix that transforms the components of a motion from B to A; X is the pose of B in A. For X.inverse() it is van der Merwe's 2.6 (and
-/// 6.40): [A 0; A b~^T A] with A = R^T, b = p.
+/// Return the matrix that transforms the components of a motion from B to A; X is the pose of B in A. The matrix for X.inverse() is van der Merwe's
+/// 2.6 (and 6.40): [A 0; A b~^T A] with A = R^T, b = p.
 template <class T> inline SpatialMatrix<T> motion_matrix(const Transform<T>& X) {
   return spatial_matrix<T>(X.R, skew(zero3<T>()), skew(X.p) * X.R, X.R);
 }
@@ -177,8 +177,8 @@ template <class T> inline Eigen::Matrix<T, 4, 4> pseudo_inertia(const Inertia<T>
   return P;
 }
 
-/// Return the eigenvalues in ascending order, by Jacobi's rotations, which converge for a 3x3 matrix in five sweeps. The closed form with an arc
-/// cosine is not used, because it loses half the digits if two eigenvalues coincide, as for every body of revolution.
+/// Return the eigenvalues in ascending order, by Jacobi's rotations, which converge for a 3x3 matrix in five sweeps. The closed form (with an arc
+/// cosine) is not used: it loses half the digits if two eigenvalues are equal, as for a body of revolution.
 template <class T> inline Vec3<T> principal_moments(Sym3<T> A) {
   T size = T(0.0);
   for (const T& x : {A.xx, A.xy, A.xz, A.yy, A.yz, A.zz}) size = select(size < abs(x), abs(x), size);

@@ -1,5 +1,5 @@
 // Inertia of a rigid body about its frame's origin (van der Merwe 4.1): mass, first moment h = m s, rotational inertia I. This file also contains the
-// articulated inertia, a symmetric 6x6 matrix that in general no rigid body has.
+// articulated inertia, a symmetric 6x6 matrix that in general is not the inertia of a rigid body.
 #pragma once
 
 #include "motion.hpp"

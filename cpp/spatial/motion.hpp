@@ -70,7 +70,7 @@ template <class T> struct Transform {
 
 template <class T> SARRUS_INLINE Transform<T> cast(const Transform<double>& X) { return X.cast<T>(); }
 
-/// turned: convert a motion or force to axes rotated by R, at the same point. The inverse function follows.
+/// turned: convert a motion or force to axes rotated by R, at the same point. The next function is its inverse.
 template <class T> SARRUS_INLINE Motion<T> turned(const Mat3<T>& R, const Motion<T>& m) { return {R * m.angular, R * m.linear}; }
 template <class T> SARRUS_INLINE Motion<T> in_axes(const Mat3<T>& R, const Motion<T>& m) {
   return {transpose_times(R, m.angular), transpose_times(R, m.linear)};

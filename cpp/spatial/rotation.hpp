@@ -54,7 +54,7 @@ template <class T> inline Quaternion<T> exp(const Vec3<T>& r) {
 template <class T> inline Vec3<T> log(const Quaternion<T>& q) {
   const Vec3<T> v = q.vector();
   const T s2 = dot(v, v), turn = select(q.w < T(-1e-9), T(-1.0), T(1.0)), w = q.w * turn;
-  // for small rotations the series is exact to rounding. This case is frequent, because all rotations are small if loops are nearly closed
+  // for small rotations the series is exact to rounding. It is used often, because all rotations are small if loops are nearly closed
   const auto large = s2 > T(1e-6);
   const T x = s2 / (w * w);
   T share = T(2.0) / w * (T(1.0) - x * (T(1.0 / 3.0) - x * T(0.2)));

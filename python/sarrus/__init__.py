@@ -131,8 +131,8 @@ globals().update(JOINT_TYPES | DECLARED)
 __all__ += [name for name in (*JOINT_TYPES, *DECLARED) if name not in __all__]
 
 _MODULES = [
-    "calibration", "casadi", "control", "crocoddyl", "derivatives", "design", "dimensions", "floating", "formulations", "generation", "gymnasium", "identification",
-    "interop", "jax", "mechanisms", "results", "rolling", "torch",
+    "calibration", "cams", "casadi", "control", "crocoddyl", "derivatives", "design", "dimensions", "floating", "formulations", "generation", "gymnasium",
+    "identification", "interop", "jax", "mechanisms", "results", "rolling", "torch",
 ]  # fmt: skip
 _ON_DEMAND = {
     "analysis.linearization": ("equilibrium",),

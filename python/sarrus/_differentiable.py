@@ -156,9 +156,8 @@ class Function:
         """Return the product joint by joint, because the matrix is block diagonal."""
         if all(single is None for _, single in self._joints):
             return x
-        entries = back == (
-            matrix is D.coordinates_by_tangent
-        )  # True if x is differentiated with respect to entries, and the result with respect to displacements
+        # True if x is differentiated with respect to entries, and the result with respect to displacements
+        entries = back == (matrix is D.coordinates_by_tangent)
         answer = np.empty((*x.shape[:-1], self.robot.nv if entries else self.robot.nq))
         for joint, single in self._joints:
             source, target = (joint.q_slice, joint.v_slice) if entries else (joint.v_slice, joint.q_slice)
@@ -245,17 +244,10 @@ def docstring(name: str, callback: bool = False) -> str:
     arrays = [f"{argument} : {shape(kind)} {ARGUMENTS[argument]}" for argument, kind in row.inputs.items()]
     others = [f"{word} : {ARGUMENTS[word]}" for word in row.words]
     options = f"**options : {OPTIONS.get(name, f'as for :meth:`sarrus.Mechanism.{name}`')}"
-    head = (
-        [
-            f"Create a callback that returns {row.summary.removeprefix('Return ')}",
-            "",
-            "Inputs of the callback:",
-            "",
-            *arrays,
-        ]
-        if callback
-        else [row.summary]
-    )
+    head = [row.summary]
+    if callback:
+        summary = f"Create a callback that returns {row.summary.removeprefix('Return ')}"
+        head = [summary, "", "Inputs of the callback:", "", *arrays]
     parameters = ["robot : the mechanism", *([] if callback else arrays), *others, options]
     results = " and ".join(map(shape, row.outputs))
     return "\n".join([*head, "", "Parameters", "----------", *parameters, "", "Returns", "-------", results])
@@ -296,15 +288,11 @@ def state_function(name: str, *inputs: str, output: str, summary: str, words: tu
         answer = call(lambda *a, **options: getattr(D, name)(f.robot, *a, **options), f, x)
         return [answer] if isinstance(answer, np.ndarray) else [getattr(answer, argument) for argument in inputs]
 
+    def value(f: Function, x: Arrays, **out: Array) -> list[Array]:
+        return [np.asarray(call(getattr(f.robot, name), f, x, **out))]
+
     kinds = {argument: "q" if argument == "q" else "v" for argument in inputs}
-    return Row(
-        summary,
-        kinds,
-        (output,),
-        lambda f, x, **out: [np.asarray(call(getattr(f.robot, name), f, x, **out))],
-        words=words,
-        **by_matrices(matrices),
-    )
+    return Row(summary, kinds, (output,), value, words=words, **by_matrices(matrices))
 
 
 # ---- runs ------------------------------------------------------------------------------------------------------------
@@ -333,9 +321,8 @@ def _elements(controller: Any) -> list[Any]:
 def samples(f: Function, x: Arrays) -> list[Array]:
     runs = run(f, x)
     if x[0].ndim == 1 and (status := int(runs.status[0])) != Status.FINISHED:
-        text = (
-            f"the run of this state ends with the status '{status_name(status)}'; sarrus.simulate() reports the cause"
-        )
+        end = status_name(status)
+        text = f"the run of this state ends with the status '{end}'; sarrus.simulate() reports the cause"
         raise IntegrationError(text, runs[0]) if np.isfinite(runs.q[0, 0]).all() else StateError(text)
     return [s.reshape(*x[0].shape[:-1], *s.shape[1:]) for s in (runs.q, runs.v)]
 
@@ -367,9 +354,8 @@ def back_one_step(f: Function, x: Arrays, y: Arrays, w: Arrays) -> list[Array]:
 
 def along_one_step(f: Function, x: Arrays, y: Arrays, dx: Arrays) -> list[Array]:
     q, v, u = x
-    options: dict[str, Any] = {
-        key: value for key, value in f.options.items() if key not in ("motors", "dt", "limits", "start", "controller")
-    }
+    own = ("motors", "dt", "limits", "start", "controller")
+    options: dict[str, Any] = {key: value for key, value in f.options.items() if key not in own}
     elements, start = _elements(f.options.get("controller")), f.options.get("start", 0.0)
     efforts = EffortTable([start], u.reshape(-1, 1, u.shape[-1]), f.motors)
     S = D.step(f.robot, q, v, f.options["dt"], controller=[efforts, *elements], time=start, **options)

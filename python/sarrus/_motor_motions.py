@@ -25,7 +25,7 @@ from .analysis.closing import prepared
 from .analysis.linear_algebra import sliding_velocities
 from .description.joints import Prismatic, Revolute
 from .description.specs import BodySpec, Description, JointSpec
-from .dimensions import AXES, Dimensions, Moves
+from .dimensions import AXES, Dimensions, Moves, Tied
 from .dynamics.variants import _rebuilt
 from .errors import ModelError
 from .mechanism import Mechanism
@@ -150,10 +150,17 @@ class MotorChanges:
     """
 
     def __init__(self, of: MotorMotions, moves: Moves, q: Array) -> None:
-        names, leading = [of.renamed(name) for name in moves.of.names], (*moves.of.leading, *of.fixed_joints)
+        names = [Tied(t.name, {of.renamed(name): x for name, x in t.coefficients.items()}) for t in moves.of._ties]
+        leading = (*moves.of.leading, *of.fixed_joints)
         self.q, self.columns, self.scale = of.configurations(q), of.columns, of.scale
         self.robot = Dimensions(of.robot, leading, names).changed(moves.x)
         dimensions = Dimensions(of.twin, leading, names)
+        if moves.together.any():
+            name = moves.of.names[int(np.argmax(moves.together))]
+            raise ModelError(
+                f"efforts have no derivatives with respect to '{name}', because its members alone would open the loops: pass an objective that has "
+                "rows() only, so that differences are used"
+            )
         self.twin = dimensions.changed(moves.x)
         D = derivatives.assembled_positions(self.twin, self.q, leading)
         twin_moves = Moves(dimensions, D, moves.x)

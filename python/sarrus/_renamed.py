@@ -1,4 +1,4 @@
-"""Table of renamed public attributes, arguments, values and command-line options, and errors that contain the new name."""
+"""Tables of renamed public attributes, arguments, values and command-line options and of other programs' names; errors with the names to use."""
 
 from __future__ import annotations
 
@@ -113,6 +113,74 @@ RENAMED = {
     "sarrus.rolling": {name: f"sarrus.rolling.{name}Surface" for name in ("Cylinder", "Plane", "Sphere", "Torus")},
 }  # fmt: skip
 
+# names of other programs -> the names here
+_WRENCHES = "wrenches= of the functions of a mechanism, or sarrus.simulate with a controller (t, q, v) that returns (tau, {frame: wrench})"
+_BUSHING = 'sarrus.Gimbal("rx ry rz tx ty tz", stiffness=..., damping=...), six stiffnesses and dampings'
+_GEAR = "Builder.add_coupler(name, {joint: coefficient, ...})"
+_MOTOR = "Builder.add_joint(..., actuated=True)"
+_LOOP = "Builder.add_joint(...): a joint between any two bodies may close a loop"
+_IK = "Mechanism.inverse_kinematics({frame: target})"
+SYNONYMS = {
+    "sarrus": {
+        **dict.fromkeys(("Hinge", "Pin", "RevoluteJoint", "Continuous"), "sarrus.Revolute"),
+        **dict.fromkeys(("Slider", "PrismaticJoint", "Slide", "Translational"), "sarrus.Prismatic"),
+        **dict.fromkeys(("Ball", "BallJoint", "SphericalJoint"), "sarrus.Spherical"),
+        **dict.fromkeys(("Weld", "WeldJoint", "FixedJoint", "Rigid"), "sarrus.Fixed"),
+        **dict.fromkeys(("Screw", "ScrewJoint"), "sarrus.Helical"),
+        **dict.fromkeys(("Cardan", "Hooke", "UJoint", "UniversalJoint"), "sarrus.Universal"),
+        **dict.fromkeys(("Floating", "FreeJoint", "FreeFlyer", "SixDof"), "sarrus.Free"),
+        "Bushing": _BUSHING,
+        "Gear": _GEAR,
+        **dict.fromkeys(("Spring", "Damper"), "Builder.add_spring, or stiffness= and damping= of joints such as sarrus.Revolute"),
+        **dict.fromkeys(("Rod", "Distance"), "Builder.add_distance"),
+        **dict.fromkeys(("Body", "Link", "RigidBody"), "Builder.add_body"),
+        "Motor": _MOTOR,
+        **dict.fromkeys(("Model", "Robot", "System", "MultibodyPlant"), "sarrus.Builder, or sarrus.load(path)"),
+        **dict.fromkeys(("SE3", "Pose"), "sarrus.Transform"),
+        "SO3": "sarrus.Rotation",
+    },
+    "Builder": {
+        **dict.fromkeys(("add_link", "add_rigid_body", "body"), "Builder.add_body"),
+        **dict.fromkeys(("add_revolute", "add_hinge", "add_pin"), "Builder.add_joint(name, sarrus.Revolute(axis), parent, child)"),
+        **dict.fromkeys(("add_prismatic", "add_slider"), "Builder.add_joint(name, sarrus.Prismatic(axis), parent, child)"),
+        **dict.fromkeys(("add_spherical", "add_ball"), "Builder.add_joint(name, sarrus.Spherical(), parent, child)"),
+        **dict.fromkeys(("add_weld", "add_fixed", "weld"), "Builder.add_joint(name, sarrus.Fixed(), parent, child)"),
+        **dict.fromkeys(("add_loop", "close_loop", "add_loop_joint", "add_closure"), _LOOP),
+        **dict.fromkeys(("add_gear", "add_mimic", "add_belt"), _GEAR),
+        "add_bushing": f"Builder.add_joint(name, {_BUSHING}, parent, child)",
+        **dict.fromkeys(("add_motor", "add_actuator"), _MOTOR),
+        **dict.fromkeys(("add_force", "add_torque", "add_wrench"), _WRENCHES),
+        "add_damper": "Builder.add_spring(..., stiffness=0.0, damping=...), or damping= of joints such as sarrus.Revolute",
+        "add_torsion_spring": "stiffness= and rest= of joints such as sarrus.Revolute",
+        "add_rod": "Builder.add_distance",
+        **dict.fromkeys(("add_collision", "add_geometry", "add_contact"), "Builder.add_shape, and Builder.set_contact"),
+        "add_mesh": "Builder.add_visual, or Builder.add_shape for contact",
+        "set_gravity": "sarrus.Builder(name, gravity=...)",
+        **dict.fromkeys(("finalize", "compile", "finish"), "Builder.build()"),
+    },
+    "Mechanism": {
+        **dict.fromkeys(("simulate", "step", "run"), "sarrus.simulate(robot, q, v, duration)"),
+        **dict.fromkeys(("fk", "forward_kinematics", "transform", "position"), "Mechanism.pose(q, frame)"),
+        **dict.fromkeys(("ik", "solve_ik"), _IK),
+        "jac": "Mechanism.jacobian(q, frame)",
+        **dict.fromkeys(("id", "rnea"), "Mechanism.inverse_dynamics(q, v, a)"),
+        **dict.fromkeys(("fd", "aba"), "Mechanism.forward_dynamics(q, v, tau)"),
+        **dict.fromkeys(("crba", "inertia_matrix", "M"), "Mechanism.mass_matrix(q)"),
+        **dict.fromkeys(("dof", "dofs", "ndof"), "Mechanism.mobility(q), Mechanism.nv without loops"),
+        **dict.fromkeys(("links", "body_names"), "Mechanism.bodies"),
+        "joint_names": "Mechanism.joints",
+        **dict.fromkeys(("show", "view", "visualize"), "sarrus.view(robot)"),
+        **dict.fromkeys(("draw", "animate"), "Mechanism.plot(q)"),
+        "com": "Mechanism.center_of_mass(q)",
+        "energy": "Mechanism.kinetic_energy(q, v), Mechanism.potential_energy(q)",
+        "gravity_vector": "Mechanism.gravity_forces(q)",
+        **dict.fromkeys(("home", "solve"), "Mechanism.assemble()"),
+        **dict.fromkeys(("export", "to_urdf", "to_mjcf"), "Mechanism.save(path)"),
+        "equilibrium": "sarrus.equilibrium(robot)",
+        **dict.fromkeys(("add_body", "add_joint", "add_frame"), "Mechanism.to_builder(), and the method of the builder"),
+    },
+}  # fmt: skip
+
 # old -> new names of force elements in stored checkpoints and sweeps
 ELEMENTS = {"HeldEfforts": "ZeroOrderHold"} | {
     old: new.rpartition(".")[2] for old, new in RENAMED["sarrus.control"].items()
@@ -128,9 +196,11 @@ OPTIONS = {"--motion": "--prescribe", "--run": "--trajectory", "--show-what": "-
 
 
 def raise_renamed(owner: str, name: str) -> None:
-    """Raise AttributeError with the new name if `name` is an old name in the module or class `owner`."""
+    """Raise AttributeError with the name to use if `name` is an old name in the module or class `owner`, or the name of another program."""
     if name in RENAMED.get(owner, ()):
         raise AttributeError(f"{owner}.{name} is now {RENAMED[owner][name]}", name=name)
+    if name in SYNONYMS.get(owner, ()):
+        raise AttributeError(f"{owner} has no attribute '{name}': use {SYNONYMS[owner][name]}", name=name)
 
 
 def renamed_attribute(self: object, name: str) -> NoReturn:

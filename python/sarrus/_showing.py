@@ -25,7 +25,9 @@ def brief(value: Any) -> str:
     if isinstance(value, (float, complex, np.floating)):
         return f"{value:.6g}"
     if isinstance(value, Mapping):
-        return f"{{{_listed(map(str, value), len(value))}}}"
+        numbers = all(isinstance(x, float) for x in value.values())
+        shown = (f"{key}: {brief(x)}" if numbers else str(key) for key, x in value.items())
+        return f"{{{_listed(shown, len(value))}}}"
     if isinstance(value, (tuple, list)):
         return f"({_listed(map(brief, value), len(value))}{',' * (len(value) == 1)})"
     return repr(value)

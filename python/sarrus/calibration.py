@@ -13,14 +13,15 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ._arrays import Array, ArrayLike, NDArray, check_counts, check_mapping, checked_number, real_array
 from ._showing import Brief
-from .dimensions import Dimensions, Moves, checked_inputs
+from .dimensions import Dimensions, Moves, Tied, checked_inputs
 from .errors import AssemblyError, ModelError, ModelWarning, ShapeError, StateError, check_choice
 from .identification.model import Base, independent_columns
 from .mechanism import Mechanism, checked_mechanism
@@ -32,6 +33,9 @@ SHARPEST = 1e-12  # singular values below this fraction of the largest one are r
 # residuals at rounding level [rad, or relative to the size of the bodies], because loops are closed to 1e-13
 ROUNDING = 1e-15
 SMALL = 0.02  # dimensions with a smaller coefficient in a combination are omitted from the combination's name
+# noise that is to be estimated: noise of the first fit [length of the mechanism], its largest number of steps, and the residual above which a
+# measurement does not count [robust standard deviations]
+SMALL_NOISE, FIRST, FAR = 1e-6, 8, 5.0
 FEW = 1.5  # smallest number of measured values per identified combination; with fewer, the fit follows the noise
 DISTURBED = 1.5  # residuals above this bound [standard deviations] are not explained by noise
 SETTLED = 1e-6  # relative decrease of the cost below which iterations end
@@ -79,14 +83,15 @@ class Measurements(Brief):
     frames : frame to points (n, 3) [m] of its origin, or poses (n, 4, 4), in the world. NaN for missing measurements
     distances : (frame, frame) to (n,) distances between their origins [m]; "ground" is the world's origin
     joints : joint with one coordinate to readings (n,) of an additional encoder [rad, m]
-    noise : standard deviations of measured lengths [m] and of measured angles [rad]
+    noise : standard deviations of measured lengths [m] and of measured angles [rad]; None: equal numbers of metres and radians, estimated from the
+        residuals, without those of more than five robust standard deviations
     """
 
     inputs: Mapping[str, ArrayLike]
     frames: Mapping[str, ArrayLike] = field(default_factory=dict)
     distances: Mapping[tuple[str, str], ArrayLike] = field(default_factory=dict)
     joints: Mapping[str, ArrayLike] = field(default_factory=dict)
-    noise: tuple[float, float] = (1e-4, 1e-4)
+    noise: tuple[float, float] | None = (1e-4, 1e-4)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -105,9 +110,12 @@ class Calibration(Brief):
         linkage
     condition : condition number of the Jacobian, the largest amplification of noise (dimensionless)
     before, after : root mean square of the residuals before and after the calibration, in units of their standard deviations (dimensionless)
-    outliers : (measurement, position) of residuals with a weight below 1/2 in the robust loss
+    outliers : (measurement, position) of residuals with a weight below 1/2 in the robust loss, the largest first
     covariance : (k, k) covariance of the combinations [rad2, m2]
     base : (k) indices of the dimensions, one for each combination, whose columns of the Jacobian are linearly independent
+    units : (k) units of the combinations, "rad" or "m"
+    noise : standard deviations of lengths [m] and of angles [rad] that were used
+    residuals : (rows,) residuals after the calibration, in units of their standard deviations (dimensionless)
     """
 
     robot: Mechanism
@@ -124,18 +132,25 @@ class Calibration(Brief):
     outliers: tuple[tuple[str, int], ...]
     covariance: Array
     base: Base = field(repr=False)
+    units: tuple[str, ...]
+    noise: tuple[float, float]
+    residuals: Array
 
     def report(self) -> str:
         """Return a table of the identified combinations with their deviations, and the dimensions that are not identified."""
         width = max(map(len, self.names), default=0)
         lines = [f"{'':{width}}  {'change':>12} {'± deviation':>12}"]
         lines += [
-            f"{n:{width}}  {x:12.6g} {s:12.2g}"
-            for n, x, s in zip(self.names, self.values, self.deviations, strict=True)
+            f"{n:{width}}  {x:12.6g} {s:12.2g} {unit}"
+            for n, x, s, unit in zip(self.names, self.values, self.deviations, self.units, strict=True)
         ]
         lines += [f"without influence: {', '.join(self.unseen)}"] * bool(self.unseen)
         lines += [f"not calibrated, the loops would open: {', '.join(self.binding)}"] * bool(self.binding)
-        lines += [f"outlier: {label} at position {i}" for label, i in self.outliers]
+        largest = np.sort(np.abs(self.residuals))[::-1]
+        lines += [
+            f"outlier: {label} at position {i}, {size:.3g} standard deviations"
+            for (label, i), size in zip(self.outliers, largest, strict=False)
+        ]
         lines += [
             f"residuals {self.before:.4g} before, {self.after:.4g} after [standard deviations]; condition {self.condition:.3g}"
         ]
@@ -143,7 +158,7 @@ class Calibration(Brief):
 
 
 def calibrate(
-    robot: Mechanism, measurements: Measurements, *, dimensions: Sequence[str] | None = None, near: ArrayLike | None = None,
+    robot: Mechanism, measurements: Measurements, *, dimensions: Sequence[str | Tied] | None = None, near: ArrayLike | None = None,
     spread: tuple[float, float] = (0.01, 0.01), loss: str = "huber", iterations: int = 30,
 ) -> Calibration:  # fmt: skip
     """Fit dimensions and encoder offsets to measurements by Gauss-Newton steps of least norm, with exact derivatives.
@@ -152,7 +167,7 @@ def calibrate(
     ----------
     robot : the nominal mechanism
     measurements : measurements in n positions, and their noise
-    dimensions : names of :mod:`sarrus.dimensions`; default: placements of all joints on both bodies, rods, encoder offsets of the driven joints, and
+    dimensions : names of :mod:`sarrus.dimensions`, or :class:`~sarrus.dimensions.Tied` ones, such as one length of all rods; default: placements of all joints on both bodies, rods, encoder offsets of the driven joints, and
         placements of measured frames
     near : (nq,) or (n, nq) configurations near the measured positions [rad, m]; default: the configurations of `follow` along the inputs, from the home
     spread : prior standard deviations of the changes of lengths [m] and of angles [rad]. A combination is not identified if the measurements would
@@ -198,6 +213,20 @@ def calibrate(
     checked_mechanism(robot, "robot")
     check_choice("loss", loss, LOSSES, ModelError)
     check_counts(iterations=iterations)
+    if isinstance(measurements, Measurements) and measurements.noise is None:
+        # the first fit has so little noise that the spread of its residuals is that of the measurements
+        small, again = (
+            SMALL_NOISE * robot._length,
+            {"dimensions": dimensions, "near": near, "spread": spread, "loss": loss},
+        )
+        first = calibrate(
+            robot, replace(measurements, noise=(small, small)), iterations=min(iterations, FIRST), **again
+        )
+        # a robust fit passes through about as many measurements as it has combinations, so the smallest residuals do not count
+        size, fitted = np.sort(np.abs(first.residuals)), len(first.names)
+        believed = size[size < FAR * _spread(size[min(fitted, len(size) - 1) :])]
+        noise = small * math.sqrt(float(np.sum(believed**2)) / max(1, len(believed) - fitted))
+        return calibrate(robot, replace(measurements, noise=(noise, noise)), iterations=iterations, **again)
     rows = _Rows(robot, measurements, near)
     frames_added = [f.name for f in robot.description.frames]
     chosen = Dimensions(
@@ -248,11 +277,12 @@ def calibrate(
         chosen.changed(x), dict(zip(chosen.names, x.tolist(), strict=True)), {name: y[0] for name, y in chosen.driven(zero, x).items()},
         base.expressions(chosen.names, prior, SMALL), base.combination @ x,
         np.sqrt(np.diag(covariance)), unseen, binding, float(s[0] / s[-1]), before, _size(residual),
-        tuple(rows.names[i] for i in np.flatnonzero(weight**2 < 0.5)), covariance, base,
+        tuple(rows.names[i] for i in np.argsort(-np.abs(residual), kind="stable") if weight[i] ** 2 < 0.5), covariance, base, tuple(chosen.units[i] for i in base.kept),
+        (rows.noise[0], rows.noise[1]), residual,
     )  # fmt: skip
 
 
-def _of_lengths_and_angles(name: str, value: tuple[float, float]) -> list[float]:
+def _of_lengths_and_angles(name: str, value: Any) -> list[float]:
     two = real_array(name, value)
     if two.shape != (2,):
         raise ShapeError(f"{name} must be two numbers, one for lengths [m] and one for angles [rad]; got {value!r}")
@@ -292,6 +322,7 @@ def _descended(
         try:
             trial, place = rows.at(chosen, x_new)
             if _cost(trial, loss, scale) <= _cost(residual, loss, scale) * (1.0 + 1e-9) + 1e-24 * len(trial):
+                _ = place.moves  # raises StateError if the inputs do not determine the position
                 return _Fit(x_new, trial, place)
         except (AssemblyError, StateError):
             pass
@@ -345,16 +376,22 @@ def _least_step(J: Array, residual: Array, prior: Array) -> Array:
     return np.asarray(prior * (Vt[identified].T @ ((U[:, identified].T @ residual) / s[identified])))
 
 
-class _Place(NamedTuple):
-    """Poses of the measured frames, frame -> (n, 4, 4), and their derivatives with respect to the dimensions."""
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """Poses of the measured frames, frame -> (n, 4, 4), and their derivatives with respect to the dimensions, which a rejected step does not need."""
 
     pose: dict[str, Array]
-    moves: Moves
+    count: int
+    derive: Callable[[], Moves]
+
+    @cached_property
+    def moves(self) -> Moves:
+        return self.derive()
 
     def between(self, a: str, b: str) -> Array:
         """Return the vectors (n, 3) [m] from the origin of frame a to the origin of frame b; "ground" is the world's frame."""
         start, end = (np.zeros(3) if name == "ground" else self.pose[name][:, :3, 3] for name in (a, b))
-        return np.broadcast_to(end - start, (self.moves.determined.size, 3))
+        return np.broadcast_to(end - start, (self.count, 3))
 
 
 class _Fit(NamedTuple):
@@ -430,8 +467,8 @@ class _Rows:
                 f"the loops cannot be closed at the inputs of measurement {int(np.argmax(status != 0))}"
             )
         self.start = q
-        moves = dimensions.moves(robot, q, x, self.seen, list(self.joints))
-        place = _Place({name: robot.pose(q, name) for name in self.seen}, moves)
+        derive = partial(dimensions.moves, robot, q, x, self.seen, list(self.joints))
+        place = _Place({name: robot.pose(q, name) for name in self.seen}, self.n, derive)
         length, angle = self.noise
         parts: list[Array] = []
         for name, y in self.frames.items():
@@ -449,8 +486,8 @@ class _Rows:
         for name, y in self.joints.items():
             unit = length if robot.joint(name).kind == "Prismatic" else angle
             off, offset = states.q[name][:, 0] - y, f"{name}.offset"
-            if offset in dimensions.names:
-                off = off - x[dimensions.names.index(offset)]
+            if offset in dimensions._members:
+                off = off - dimensions._by_tie[dimensions._members.index(offset)] @ x
             parts.append((off if unit == length else (off + np.pi) % (2.0 * np.pi) - np.pi) / unit)
         return np.concatenate(parts)[self.read], place
 

@@ -22,6 +22,7 @@ allow.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -57,14 +58,33 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-class Callback(casadi.Callback):
+class _Dense(casadi.Callback):
+    """CasADi callback with dense inputs and results of given shapes."""
+
+    def __init__(self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]]) -> None:
+        super().__init__()
+        self.inputs, self.outputs = inputs, outputs
+
+    def get_n_in(self) -> int:
+        return len(self.inputs)
+
+    def get_n_out(self) -> int:
+        return len(self.outputs)
+
+    def get_sparsity_in(self, i: int) -> Any:
+        return casadi.Sparsity.dense(*self.inputs[i] or (1,))
+
+    def get_sparsity_out(self, i: int) -> Any:
+        return casadi.Sparsity.dense(*self.outputs[i] or (1,))
+
+
+class Callback(_Dense):
     """CasADi callback of a function of one state. The caller must keep a reference to it, because CasADi does not."""
 
     def __init__(self, name: str, f: Function) -> None:
-        super().__init__()
+        sizes = f.shapes([*f.row.inputs.values()])
+        super().__init__(sizes, f.outputs(sizes))
         self.f, self._jacobians = f, list[_Jacobian]()
-        self.sizes = f.shapes([*f.row.inputs.values()])
-        self.answers = f.outputs(self.sizes)
         self.construct(name, {})
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
@@ -77,20 +97,8 @@ class Callback(casadi.Callback):
                 real_array(name, x)
         return super().__call__(*inputs, **named)
 
-    def get_n_in(self) -> int:
-        return len(self.sizes)
-
-    def get_n_out(self) -> int:
-        return len(self.answers)
-
     def get_name_in(self, i: int) -> str:
         return [*self.f.row.inputs][i]
-
-    def get_sparsity_in(self, i: int) -> Any:
-        return _dense(self.sizes[i])
-
-    def get_sparsity_out(self, i: int) -> Any:
-        return _dense(self.answers[i])
 
     def eval(self, x: Sequence[Any]) -> list[Any]:
         return [casadi.DM(y) for y in self.f.value(*_vectors(x))]
@@ -103,22 +111,17 @@ class Callback(casadi.Callback):
         return self._jacobians[-1]
 
 
-class _Jacobian(casadi.Callback):
+class _Jacobian(_Dense):
     """CasADi callback for the Jacobian: a function of the inputs and results.
 
     It returns the derivative of each result with respect to each input, flattened by columns.
     """
 
     def __init__(self, name: str, callback: Callback, names: tuple[Any, Any], options: Any) -> None:
-        super().__init__()
+        blocks = [(math.prod(answer), *size) for answer in callback.outputs for size in callback.inputs]
+        super().__init__([*callback.inputs, *callback.outputs], blocks)
         self.callback, self.names = callback, names
         self.construct(name, options)
-
-    def get_n_in(self) -> int:
-        return len(self.callback.sizes) + len(self.callback.answers)
-
-    def get_n_out(self) -> int:
-        return len(self.callback.sizes) * len(self.callback.answers)
 
     def get_name_in(self, i: int) -> str:
         return str(self.names[0][i])
@@ -126,15 +129,8 @@ class _Jacobian(casadi.Callback):
     def get_name_out(self, i: int) -> str:
         return str(self.names[1][i])
 
-    def get_sparsity_in(self, i: int) -> Any:
-        return _dense([*self.callback.sizes, *self.callback.answers][i])
-
-    def get_sparsity_out(self, i: int) -> Any:
-        answer, by = divmod(i, len(self.callback.sizes))
-        return casadi.Sparsity.dense(int(np.prod(self.callback.answers[answer])), self.callback.sizes[by][0])
-
     def eval(self, arguments: Sequence[Any]) -> list[Any]:
-        callback, x = self.callback, _vectors(arguments[: len(self.callback.sizes)])
+        callback, x = self.callback, _vectors(arguments[: len(self.callback.inputs)])
         y = callback.f.value(*x)
         blocks: list[Any] = []
         for k, answer in enumerate(y):
@@ -144,10 +140,6 @@ class _Jacobian(casadi.Callback):
             repeated = [[np.broadcast_to(array, (n, *array.shape)) for array in arrays] for arrays in (x, y)]
             blocks += callback.f.vjp(repeated[0], repeated[1], w)
         return [casadi.DM(block) for block in blocks]
-
-
-def _dense(shape: tuple[int, ...]) -> Any:
-    return casadi.Sparsity.dense(*shape or (1,))
 
 
 def _vectors(x: Sequence[Any]) -> list[Array]:

@@ -22,11 +22,8 @@ from .simulation.sweep import simulate_many
 
 __all__ = ["ActionModel", "State", "StateResidual"]
 
-NO_ANSWER = (
-    StateError,
-    AssemblyError,
-    IntegrationError,
-)  # errors that depend on the state; all other errors are faults of the model's arguments
+# errors that depend on the state; all other errors are faults of the model's arguments
+NO_ANSWER = (StateError, AssemblyError, IntegrationError)
 
 
 class State(crocoddyl.StateAbstract):
@@ -117,9 +114,8 @@ class ActionModel(crocoddyl.ActionModelAbstract):
         self.robot, self.dt, self.costs, self.options = robot, dt, costs, options
         self._check()
         if dt > 0.0:
-            with suppress(
-                *NO_ANSWER
-            ):  # wrong options must raise here, because an exception in a solver ends the process
+            # wrong options must raise here, because an exception in a solver ends the process
+            with suppress(*NO_ANSWER):
                 self._step(costs.state.zero(), np.zeros(self.nu))
 
     def createData(self) -> Any:
@@ -127,11 +123,8 @@ class ActionModel(crocoddyl.ActionModelAbstract):
         return _Data(self)
 
     def _check(self) -> None:
-        wrong = [
-            n
-            for n, item in self.costs.costs.todict().items()
-            if type(item.cost.residual) is crocoddyl.ResidualModelState
-        ]
+        residuals = {name: item.cost.residual for name, item in self.costs.costs.todict().items()}
+        wrong = [name for name, residual in residuals.items() if type(residual) is crocoddyl.ResidualModelState]
         zero = self.costs.state.zero()
         J = self.costs.state.Jdiff(zero, self.costs.state.integrate(zero, np.full(2 * self.robot.nv, 0.3)))[1]
         if wrong and np.abs(J - np.diag(np.diag(J))).max(initial=0.0) > 1e-9:
@@ -146,30 +139,22 @@ class ActionModel(crocoddyl.ActionModelAbstract):
         return np.concatenate([runs.q[0, -1], runs.v[0, -1]])
 
     def calc(self, data: Any, x: Array, u: Array | None = None) -> None:
+        self.costs.calc(data.costs, x, *([] if u is None else [u]))
         data.xnext = np.array(x)
-        if u is None:
-            self.costs.calc(data.costs, x)
-        else:
-            self.costs.calc(data.costs, x, u)
-            if self.dt > 0.0:
-                try:
-                    data.xnext = self._step(x, u)
-                except NO_ANSWER:
-                    data.xnext = np.full_like(data.xnext, np.nan)
+        if u is not None and self.dt > 0.0:
+            data.xnext = np.full_like(data.xnext, np.nan)
+            with suppress(*NO_ANSWER):
+                data.xnext = self._step(x, u)
         data.cost = data.costs.cost
 
     def calcDiff(self, data: Any, x: Array, u: Array | None = None) -> None:
-        if u is None:
-            self.costs.calcDiff(data.costs, x)
-        else:
-            self.costs.calcDiff(data.costs, x, u)
-            if self.dt > 0.0:
-                n, efforts = self.robot.nq, EffortTable([0.0], u[None])
-                try:
-                    S = D.step(self.robot, x[:n], x[n:], self.dt, controller=efforts, **self.options)
-                    data.Fx, data.Fu = np.hstack([S.q, S.v]), S.parameters["EffortTable.u"]
-                except NO_ANSWER:
-                    data.Fx, data.Fu = np.full_like(data.Fx, np.nan), np.full_like(data.Fu, np.nan)
+        self.costs.calcDiff(data.costs, x, *([] if u is None else [u]))
+        if u is not None and self.dt > 0.0:
+            n, efforts = self.robot.nq, EffortTable([0.0], u[None])
+            data.Fx, data.Fu = np.full_like(data.Fx, np.nan), np.full_like(data.Fu, np.nan)
+            with suppress(*NO_ANSWER):
+                S = D.step(self.robot, x[:n], x[n:], self.dt, controller=efforts, **self.options)
+                data.Fx, data.Fu = np.hstack([S.q, S.v]), S.parameters["EffortTable.u"]
         for name in ("Lx", "Lu", "Lxx", "Lxu", "Luu"):
             setattr(data, name, getattr(data.costs, name))
 

@@ -20,7 +20,7 @@ from ._deferred import attributes
 from ._files import needed
 from ._motor_motions import MotorChanges, MotorMotions
 from ._showing import Brief
-from .dimensions import AXES, Dimensions, Moves, checked_inputs
+from .dimensions import AXES, Dimensions, Moves, Tied, checked_inputs
 from .errors import AssemblyError, ModelError, NameNotFoundError, ShapeError, check_name
 from .mechanism import Mechanism, checked_mechanism
 from .spatial import log, right_jacobian_inverse
@@ -39,12 +39,18 @@ __all__ = [
     "TransmissionAngle",
     "Variable",
     "design",
+    "grashof_class",
     "tolerances",
 ]  # fmt: skip
 
 __getattr__ = attributes(__name__, {})
 
 STEP = 1e-4  # step of central differences, relative to the range between a dimension's bounds
+SAME = 1e-9  # two sums of lengths are considered equal up to this relative difference
+MOST_PROGRAMMES, SETTLED = (
+    200,
+    1e-7,
+)  # minimax: largest number of steps, and expected relative decrease below which they end
 BROKEN = 1e3  # value of all residuals if the loops do not close
 
 
@@ -75,6 +81,7 @@ def _numbers_by_name(label: str, numbers: Any) -> dict[str, Array]:
 
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "str": _arrays.checked_text,
+    "str | Tied": lambda label, x: x if isinstance(x, Tied) else _arrays.checked_text(label, x),
     "float": _number,
     "ArrayLike": _arrays.real_array,
     "Sequence[str]": lambda label, x: tuple(_arrays.checked_several(label, x, str, "names")),
@@ -402,11 +409,11 @@ class Variable(_Checked):
 
     Attributes
     ----------
-    name : name of the dimension, see :mod:`sarrus.dimensions`
+    name : name of the dimension, see :mod:`sarrus.dimensions`; or :class:`~sarrus.dimensions.Tied` dimensions, which change together
     low, high : bounds of its change [rad, m]
     """
 
-    name: str
+    name: str | Tied
     low: float
     high: float
 
@@ -429,6 +436,10 @@ class Design(Brief):
     starts, closed : number of initial guesses, and number of initial guesses whose loops close at all inputs
     costs : costs of all improved initial guesses, ascending (dimensionless). If many costs are equal to the lowest, a better mechanism within the bounds is unlikely
     evaluations : number of Jacobians that were evaluated
+    values : dimension to its value in the best mechanism [rad, m], see :meth:`sarrus.dimensions.Dimensions.values`
+    units : dimension to its unit, "rad" or "m"
+    at_bounds : dimensions at a bound: wider bounds may give a better mechanism
+    objectives : names of the objectives' classes
     """
 
     robot: Mechanism
@@ -442,11 +453,29 @@ class Design(Brief):
     closed: int
     costs: tuple[float, ...]
     evaluations: int
+    values: Mapping[str, float]
+    units: Mapping[str, str]
+    at_bounds: tuple[str, ...]
+    objectives: tuple[str, ...]
+
+    def report(self) -> str:
+        """Return a table of the dimensions, with their values and changes, and the largest residual of each objective."""
+        width = max(map(len, self.changes))
+        lines = [f"{'':{width}}  {'value':>12} {'change':>12}"]
+        lines += [
+            f"{n:{width}}  {self.values[n]:12.6g} {x:12.6g} {self.units[n]}{'  at its bound' * (n in self.at_bounds)}"
+            for n, x in self.changes.items()
+        ]
+        lines += [f"{n}: largest residual {x:.4g}" for n, x in zip(self.objectives, self.largest, strict=True)]
+        return "\n".join(
+            [*lines, f"cost {self.cost:.6g}; {self.closed} of {self.starts} initial guesses close their loops"]
+        )
 
 
 def design(
     robot: Mechanism, inputs: Mapping[str, ArrayLike], variables: Sequence[Variable], objectives: Sequence[Any], *,
     near: ArrayLike | Mapping[str, Any] | None = None, starts: int = 256, improved: int = 8, seconds: float | None = None, seed: int = 0,
+    minimax: bool = False,
 ) -> Design:  # fmt: skip
     """Minimise objectives over dimensions, along one branch.
 
@@ -466,6 +495,8 @@ def design(
     improved : number of initial guesses, beginning with the best, that are improved
     seconds : time limit [s]; until then, rounds of initial guesses and improvements are repeated. Default: one round
     seed : seed of the random initial guesses
+    minimax : True minimises the largest absolute residual, which is then the `cost`, instead of the sum of squares: by successive linear programmes,
+        from the solution of least squares
 
     Raises
     ------
@@ -493,7 +524,8 @@ def design(
     >>> round(made.changes["pin1.parent.x"], 9)
     0.05
     """
-    least_squares = needed("scipy.optimize", "design() improves with SciPy", "scipy").least_squares
+    optimize = needed("scipy.optimize", "design() improves with SciPy", "scipy")
+    minimax = _arrays.checked_truth("minimax", minimax)
     checked_mechanism(robot, "robot")
     _arrays.check_counts(starts=starts, improved=improved)
     if seconds is not None:
@@ -512,9 +544,11 @@ def design(
         for i in np.argsort(cost)[:improved]:
             if not np.isfinite(cost[i]) or (seconds is not None and ends and time.perf_counter() - begun > seconds):
                 break
-            result = least_squares(problem.residual, np.clip(x[i], low, high), problem.jacobian, bounds=(low, high), x_scale=high - low,
+            result = optimize.least_squares(problem.residual, np.clip(x[i], low, high), problem.jacobian, bounds=(low, high), x_scale=high - low,
                                   xtol=1e-14, ftol=1e-14, gtol=1e-14, max_nfev=100)  # fmt: skip
-            ends.append((float(result.cost), result.x))
+            ends.append(
+                problem.least_largest(result.x, optimize.linprog) if minimax else (float(result.cost), result.x)
+            )
         if seconds is None or time.perf_counter() - begun > seconds:
             break
     if not ends:
@@ -531,7 +565,10 @@ def design(
     )
     changes = dict(zip(problem.dimensions.names, best.tolist(), strict=True))
     return Design(
-        problem.dimensions.changed(best), changes, problem.q, least, first, rows, largest, drawn, closed, tuple(c for c, _ in ends), problem.evaluations
+        problem.dimensions.changed(best), changes, problem.q, least, first, rows, largest, drawn, closed, tuple(c for c, _ in ends), problem.evaluations,
+        dict(zip(changes, problem.dimensions.values(best).tolist(), strict=True)), dict(zip(changes, problem.dimensions.units, strict=True)),
+        tuple(name for name, bound in zip(changes, np.minimum(best - low, high - best) <= 1e-6 * (high - low), strict=True) if bound),
+        tuple(type(of).__name__ for of in problem.objectives),
     )  # fmt: skip
 
 
@@ -579,7 +616,7 @@ class _Problem:
     def _followed(self, x: Array) -> tuple[Any, Array]:
         """Return the variants with changes x (N, p), and their configurations (N, n, nq) along the inputs; NaN after the end of a branch."""
         variants = self.dimensions.variants(x)
-        if any(name.rpartition(".")[2] == "offset" for name in self.dimensions.names):
+        if any(name.rpartition(".")[2] == "offset" for name in self.dimensions._members):
             raise ModelError(
                 "an encoder offset cannot be a variable of a design: change the inputs, or rotate the placement of a joint"
             )
@@ -608,6 +645,39 @@ class _Problem:
         self.count = len(rows)
         return rows
 
+    def least_largest(self, x: Array, linprog: Callable[..., Any]) -> tuple[float, Array]:
+        """Return the least of the largest absolute residuals, and the changes x (p,) there, from an initial guess.
+
+        Each step solves the linear programme: minimise t with ``abs(r + J dx) <= t``, within the bounds and a trust region (Madsen 1975).
+        """
+        size, radius = self.high - self.low, 0.1
+        rows = self.residual(x)
+        most = float(np.abs(rows).max())
+        J = self.jacobian(x)
+        for _ in range(MOST_PROGRAMMES):
+            if not most > 0.0 or radius < STEP**3:
+                break
+            A = np.concatenate([J, -J]) * size / most
+            near = np.stack(
+                [np.maximum((self.low - x) / size, -radius), np.minimum((self.high - x) / size, radius)], axis=1
+            )
+            step = linprog(
+                np.append(np.zeros(len(x)), 1.0), np.column_stack([A, -np.ones(len(A))]), np.concatenate([-rows, rows]) / most, bounds=[*near, (0.0, None)]
+            )  # fmt: skip
+            expected = 1.0 - step.x[-1] if step.success else 0.0
+            if expected < SETTLED:
+                break
+            trial = np.clip(x + step.x[:-1] * size, self.low, self.high)
+            rows_trial = self.residual(trial)
+            gain = 1.0 - float(np.abs(rows_trial).max()) / most
+            radius = (
+                min(2.0 * radius, 1.0) if gain > 0.5 * expected else radius if gain > 0.1 * expected else 0.25 * radius
+            )
+            if gain > 0.0:
+                x, rows, most = trial, rows_trial, (1.0 - gain) * most
+                J = self.jacobian(x)
+        return most, x
+
     def jacobian(self, x: Array) -> Array:
         """Return the Jacobian (rows, p)."""
         if not np.array_equal(x, self.at):
@@ -634,6 +704,59 @@ class _Problem:
         return np.concatenate([part for part in parts if part is not None])
 
 
+# ---- four-bar linkages ------------------------------------------------------------------------------------------------
+
+
+def grashof_class(robot: Mechanism, q: ArrayLike | None = None) -> str:
+    """Return the Grashof class of a planar four-bar linkage with four revolute joints, and its reason; "" for all other mechanisms.
+
+    If the sum of the shortest and the longest link is smaller than the sum of the other two (Grashof 1883), the shortest link can rotate fully. The
+    class depends on the position of the shortest link.
+
+    Parameters
+    ----------
+    robot : the mechanism
+    q : (nq,) configuration that closes the loop [rad]; default: the assembled home configuration
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> from sarrus.design import grashof_class
+    >>> grashof_class(sarrus.mechanisms.four_bar(0.4, 1.1, 0.9, 1.0))
+    'crank-rocker: 0.4 + 1.1 < 0.9 + 1 m; crank turns fully'
+    """
+    from .figures.skeleton import Skeleton  # imported here, because only this function needs it
+
+    checked_mechanism(robot, "robot")
+    q = robot.assemble() if q is None else _arrays.real_rows("q", q, robot.nq)
+    joints = [robot.joint(name) for name in (*robot.joints, *robot.loop_joints)]
+    if len(robot.constraints) != 1 or len(joints) != 4 or {joint.kind for joint in joints} != {"Revolute"}:
+        return ""
+    skeleton, links = Skeleton(robot), dict[str, list[Array]]((name, []) for name in ("ground", *robot.bodies))
+    axes = np.array([skeleton.joint_axis(q, joint.name) for joint in joints])
+    for name, point in skeleton.joint_points(q).items():
+        for body in (robot.joint(name).parent, robot.joint(name).child):
+            links[body].append(point - axes[0] * (axes[0] @ point))
+    if np.abs(np.cross(axes, axes[0])).max() > SAME or {len(ends) for ends in links.values()} != {2}:
+        return ""
+    length = {body: float(np.linalg.norm(a - b)) for body, (a, b) in links.items()}
+    shortest, *middle, longest = sorted(length, key=length.__getitem__)
+    spare = sum(length[body] for body in middle) - length[shortest] - length[longest]
+    terms = (
+        f"{length[shortest]:.4g} + {length[longest]:.4g} {{}} {' + '.join(f'{length[body]:.4g}' for body in middle)} m"
+    )
+    if abs(spare) <= SAME * length[longest]:
+        return f"change point: {terms.format('=')}; it can fold flat, and two branches meet there"
+    if spare < 0.0:
+        return f"triple rocker: {terms.format('>')}; no link turns fully"
+    grounded = {
+        body for joint in joints if "ground" in (joint.parent, joint.child) for body in (joint.parent, joint.child)
+    }
+    kind = "double crank" if shortest == "ground" else "crank-rocker" if shortest in grounded else "double rocker"
+    turns = "both grounded links turn" if shortest == "ground" else f"{shortest} turns"
+    return f"{kind}: {terms.format('<')}; {turns} fully"
+
+
 # ---- tolerances --------------------------------------------------------------------------------------------------------
 
 
@@ -651,6 +774,8 @@ class Budget(Brief):
     worst : (n, k) largest absolute deviation of each quantity from its mean over the drawn mechanisms [rad, m]
     lost : number of drawn mechanisms whose loops did not close
     binding : dimensions whose error would open the loops. Their entries of `parts` are zero, and their errors were not drawn
+    units : (p) units of the dimensions, "rad" or "m"
+    units_of : (k) units of the quantities, "rad" or "m"
     """
 
     names: tuple[str, ...]
@@ -662,9 +787,13 @@ class Budget(Brief):
     worst: Array
     lost: int
     binding: tuple[str, ...]
+    units: tuple[str, ...]
+    units_of: tuple[str, ...]
 
     def report(self, count: int = 10) -> str:
         """Return a table for each quantity, at the inputs with its largest deviation: the dimensions that contribute most.
+
+        A row has the standard deviation of a dimension, that of the quantity which it causes, and its share of the variance.
 
         Parameters
         ----------
@@ -674,12 +803,12 @@ class Budget(Brief):
         for k, name in enumerate(self.of):
             i = int(np.argmax(self.first_order[:, k]))
             lines.append(
-                f"{name}: {self.first_order[i, k]:.4g} to first order, {self.drawn[i, k]:.4g} drawn, at input {i}"
+                f"{name}: {self.first_order[i, k]:.4g} {self.units_of[k]} to first order, {self.drawn[i, k]:.4g} {self.units_of[k]} drawn, at input {i}"
             )
             order = np.argsort(-self.parts[i, k], kind="stable")[:count]
             share = self.parts[i, k] ** 2 / max(self.first_order[i, k] ** 2, 1e-300)
             lines += [
-                f"  {self.names[j]:24} {self.parts[i, k, j]:.4g}  {share[j]:6.1%}"
+                f"  {self.names[j]:24} {self.spread[j]:.4g} {self.units[j]} causes {self.parts[i, k, j]:.4g} {self.units_of[k]}  {share[j]:6.1%}"
                 for j in order
                 if self.parts[i, k, j] > 0.0
             ]
@@ -717,13 +846,13 @@ class Budget(Brief):
         )
         axes.plot(self.drawn[:, k] ** 2, "k.", label="drawn")
         axes.set_xlabel("input")
-        axes.set_ylabel(literal(f"variance of {self.of[k]}"))
+        axes.set_ylabel(literal(f"variance of {self.of[k]} [{self.units_of[k]}²]"))
         axes.legend(fontsize="small")
         return axes
 
 
 def tolerances(
-    robot: Mechanism, spread: Mapping[str, float], inputs: Mapping[str, ArrayLike], of: Sequence[str], *, near: ArrayLike | None = None,
+    robot: Mechanism, spread: Mapping[str | Tied, float], inputs: Mapping[str, ArrayLike], of: Sequence[str], *, near: ArrayLike | None = None,
     samples: int = 1000, seed: int = 0, threads: int = 1,
 ) -> Budget:  # fmt: skip
     """Return the tolerance budget of positions, to first order and by Monte Carlo sampling. Errors of dimensions are independent and normally
@@ -732,8 +861,9 @@ def tolerances(
     Parameters
     ----------
     robot : the nominal mechanism
-    spread : dimension (:mod:`sarrus.dimensions`) to its standard deviation [rad, m]; ``"joints.x"`` (or y, z, rx, ry, rz) sets it for the frames of
-        all joints
+    spread : dimension (:mod:`sarrus.dimensions`, or :class:`~sarrus.dimensions.Tied` ones with one share) to its standard deviation [rad, m].
+        ``"joints.x"`` (or y, z, rx, ry, rz) sets it for both frames of all joints, so that four errors change the length of a bar between two joints;
+        ``"joints.parent.x"`` and ``"joints.child.x"`` set it for one frame of each joint, so that one error changes the length
     inputs : driven joint to its coordinates (n,) [rad, m]
     of : quantities: "FRAME.x" (or y, z, rx, ry, rz) for a frame's displacement or rotation in world axes, or the name of a joint with one coordinate
     near : initial guess of the configuration at the first inputs, as for :meth:`sarrus.Mechanism.follow`
@@ -791,20 +921,27 @@ def tolerances(
             drawn[0], drawn[1] = off.std(axis=0), np.abs(off).max(axis=0)
     binding = tuple(name for name, closes in zip(dimensions.names, moves.closes, strict=True) if not closes)
     total = np.sqrt(np.sum(parts**2, axis=-1))
-    return Budget(dimensions.names, sigma, tuple(of), parts, total, drawn[0], drawn[1], lost, binding)
+    angular = [robot.joint(name).kind != "Prismatic" if k < 0 else k < 3 for name, k in quantities]
+    units_of = tuple("rad" if turns else "m" for turns in angular)
+    return Budget(
+        dimensions.names, sigma, tuple(of), parts, total, drawn[0], drawn[1], lost, binding, dimensions.units, units_of
+    )
 
 
-def _spreads(robot: Mechanism, inputs: Mapping[str, Array], spread: Mapping[str, float]) -> dict[str, float]:
+def _spreads(
+    robot: Mechanism, inputs: Mapping[str, Array], spread: Mapping[str | Tied, float]
+) -> dict[str | Tied, float]:
     _arrays.check_mapping("spread", spread, "dimensions to standard deviations")
     every = Dimensions(robot, list(inputs)).names
-    sizes: dict[str, float] = {}
+    sizes: dict[str | Tied, float] = {}
     for name, size in spread.items():
+        if isinstance(name, Tied):
+            sizes[name] = size
+            continue
         start, _, axis = name.rpartition(".")
-        names = (
-            [n for n in every if n.endswith((f".parent.{axis}", f".child.{axis}"))]
-            if start == "joints" and axis in AXES
-            else [name]
-        )
+        sides = {"joints": ("parent", "child"), "joints.parent": ("parent",), "joints.child": ("child",)}.get(start, ())
+        ends = tuple(f".{side}.{axis}" for side in sides)
+        names = [name] if name in every or axis not in AXES or not ends else [n for n in every if n.endswith(ends)]
         sizes |= dict.fromkeys(names, size)
     return sizes
 

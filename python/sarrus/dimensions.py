@@ -4,6 +4,7 @@
 - "tool.x": displacement [m] of an added frame along its own x axis; also "tool.rx", as for joints
 - "rod.length": length of a distance constraint [m]
 - "motor.offset": difference between the joint's coordinate and its encoder's reading [rad, m]
+- ``Tied("arm", ["rod1.length", "rod2.length"])``: several dimensions that change together, as one dimension with its own name
 
 Derivatives of closed configurations: if a joint's frame is displaced on one of its bodies, the loops open. The derivative is the motion that closes
 the loops again, with the input joints locked. The change of constraint row r follows from virtual work: it is the work, along the displacement, of the
@@ -13,7 +14,7 @@ wrench that a unit multiplier of row r exerts on the joint.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -24,6 +25,8 @@ from ._arrays import (
     check_mapping,
     checked_names,
     checked_number,
+    checked_several,
+    checked_text,
     checked_times,
     real_array,
     real_rows,
@@ -40,9 +43,52 @@ from .errors import ModelError, NameNotFoundError, ShapeError, StateError, did_y
 from .mechanism import Mechanism, checked_mechanism
 from .spatial import Transform, exp, right_jacobian
 
-__all__ = ["Dimensions", "Moves"]
+__all__ = ["Dimensions", "Moves", "Tied"]
 
 AXES = ("rx", "ry", "rz", "x", "y", "z")
+SAME = 1e-9  # values of tied dimensions are considered equal up to this relative difference
+
+
+@dataclass(frozen=True)
+class Tied:
+    """Dimensions that change together: one change t, by which each member changes by its coefficient times t.
+
+    A dimension may be a member of several ties; their changes add up.
+
+    Attributes
+    ----------
+    name : name of the common change
+    members : names of the dimensions; or a mapping from these names to coefficients, such as ``{"a.parent.x": 1, "b.parent.x": -1}`` for a constant
+        sum. The change has the unit of the first member [rad, m]; coefficients convert it to the units of the others
+
+    Examples
+    --------
+    >>> from sarrus.dimensions import Tied
+    >>> Tied("arm", ["rod1.length", "rod2.length"]).coefficients
+    {'rod1.length': 1.0, 'rod2.length': 1.0}
+    """
+
+    name: str
+    members: Sequence[str] | Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        checked_text("name of a Tied", self.name)
+        label = f"members of '{self.name}'"
+        ones: Any = self.members
+        if not isinstance(self.members, Mapping):
+            ones = dict.fromkeys(checked_names(label, cast(Any, self.members)), 1.0)
+        check_mapping(label, ones, "dimensions to their coefficients")
+        pairs = tuple(
+            (name, checked_number(f"coefficient of '{name}' in '{self.name}'", x, "")) for name, x in ones.items()
+        )
+        if not all(x for _, x in pairs):
+            raise ModelError(f"{label} must have coefficients other than 0; got {dict(pairs)}")
+        object.__setattr__(self, "members", pairs)  # hashable
+
+    @property
+    def coefficients(self) -> dict[str, float]:
+        """Members, and their coefficients."""
+        return dict(cast(Any, self.members))
 
 
 class Dimensions:
@@ -51,14 +97,15 @@ class Dimensions:
     Attributes
     ----------
     robot, leading : the mechanism, and the names of its driven joints, whose coordinates are inputs
-    names : (p) names of the dimensions; default: those of all joints and rods, of `frames`, and of the encoders of `leading` and `read`
+    names : (p) names of the dimensions, or :class:`Tied` ones; default: those of all joints and rods, of `frames`, and of the encoders of `leading` and
+        `read`
     frames : names of added frames whose placements are dimensions, too
     read : names of further joints whose encoders have an offset
     angular : (p,) True for dimensions in radians
     """
 
     def __init__(
-        self, robot: Mechanism, leading: Sequence[str], names: Sequence[str] | None = None, frames: Sequence[str] = (), read: Sequence[str] = ()
+        self, robot: Mechanism, leading: Sequence[str], names: Sequence[str | Tied] | None = None, frames: Sequence[str] = (), read: Sequence[str] = ()
     ) -> None:  # fmt: skip
         self.robot, self.leading = checked_mechanism(robot, "robot"), tuple(checked_names("leading", leading))
         frames, read = checked_names("frames", frames), checked_names("read", read)
@@ -79,16 +126,23 @@ class Dimensions:
         for axes in (AXES[3:], AXES[:3]):
             places |= {f"{frame}.{axis}": ("frame", frame, AXES.index(axis)) for frame in self._at for axis in axes}
         usual = [n for n, (kind, of, _) in places.items() if kind != "frame" or of in joints or of in frames]
-        self.names = tuple(usual if names is None else checked_names("names of dimensions", names))
-        for name in self.names:
+        ties = _ties(usual if names is None else names)
+        self.names = tuple(tie.name for tie in ties)
+        # the p changes move m members, which are dimensions without ties, by `_by_tie` (m, p)
+        self._members = tuple(dict.fromkeys(name for tie in ties for name in tie.coefficients))
+        for name in self._members:
             if name not in places:
                 raise NameNotFoundError(f"no dimension is named '{name}'{did_you_mean(name, places)}")
         if len(set(self.names)) < len(self.names):
             raise ModelError(f"a dimension is named twice among {', '.join(self.names)}")
-        self._places = [places[name] for name in self.names]
-        self.angular = np.array([
-            k < 3 if kind == "frame" else kind == "offset" and robot.joint(of).kind != "Prismatic" for kind, of, k in self._places
-        ], bool)  # fmt: skip
+        self._ties = tuple(ties)
+        self._by_tie = np.array([[tie.coefficients.get(name, 0.0) for tie in ties] for name in self._members]).reshape(
+            -1, len(ties)
+        )
+        self._places = [places[name] for name in self._members]
+        angular = {name: k < 3 if kind == "frame" else kind == "offset" and robot.joint(of).kind != "Prismatic" for name, (kind, of, k) in
+            zip(self._members, self._places, strict=True)}  # fmt: skip
+        self.angular = np.array([angular[next(iter(tie.coefficients))] for tie in ties], bool)
 
     if not TYPE_CHECKING:
         __getattr__ = renamed_attribute
@@ -106,7 +160,7 @@ class Dimensions:
         chosen = real_array("indices", indices).ravel().tolist()
         if any(i % 1 or not -len(self) <= i < len(self) for i in chosen):
             raise ModelError(f"indices must be integers, those of {len(self)} dimensions; got {indices!r}")
-        return Dimensions(self.robot, self.leading, [self.names[int(i)] for i in chosen])
+        return Dimensions(self.robot, self.leading, [self._ties[int(i)] for i in chosen])
 
     def numbers(self, changes: Mapping[str, float]) -> Array:
         """Return the vector x (p,) of changes [rad, m] from a mapping; other entries are zero.
@@ -121,6 +175,40 @@ class Dimensions:
                 raise NameNotFoundError(f"no dimension is named '{name}'{did_you_mean(name, self.names)}")
         return np.array([checked_number(f"change of '{name}'", changes.get(name, 0.0), "") for name in self.names])
 
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Units of the p changes, "rad" or "m"."""
+        return tuple("rad" if angular else "m" for angular in self.angular)
+
+    def values(self, x: ArrayLike | None = None) -> Array:
+        """Return the values (p,) of the dimensions after changes [rad, m].
+
+        A displacement counts from the origin of the body, an angle and an encoder offset from the nominal one. Ties have the common value of their
+        members, divided by the coefficients; NaN if the members have different values.
+
+        Parameters
+        ----------
+        x : (p,) changes [rad, m]; default: zero
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> from sarrus.dimensions import Dimensions, Tied
+        >>> robot = sarrus.mechanisms.four_bar(0.4, 1.1, 0.9, 1.0)
+        >>> Dimensions(robot, ["motor"], ["pin1.parent.x", Tied("ground", {"pivot.parent.x": 1.0})]).values([0.05, 0.0]).round(9).tolist()
+        [0.45, 1.0]
+        """
+        nominal = [
+            float(self._at[of][:3, k - 3] @ self._at[of][:3, 3])
+            if kind == "frame" and k >= 3
+            else self.rods.get(of, 0.0)
+            for kind, of, k in self._places
+        ]
+        by_member = dict(zip(self._members, nominal, strict=True))
+        of_ties = [[by_member[name] / c for name, c in tie.coefficients.items()] for tie in self._ties]
+        common = [v[0] if np.ptp(v) <= SAME * np.max(np.abs(v)) else np.nan for v in of_ties]
+        return np.array(common) + (0.0 if x is None else self._vectors(x))
+
     def _vectors(self, x: ArrayLike) -> Array:
         """Return changes (..., p) as an array; raise ShapeError for another number of changes."""
         values = real_array("x", x)
@@ -134,7 +222,7 @@ class Dimensions:
         """Return the placements, frame -> (N, 4, 4), and the lengths, rod -> (N,) [m], after changes x (N, p)."""
         moved: dict[str, Array] = {}
         changes: dict[str, dict[str, Array]] = {}
-        for (kind, of, k), each in zip(self._places, x.T, strict=True):
+        for (kind, of, k), each in zip(self._places, self._by_tie @ x.T, strict=True):
             if kind == "frame":
                 moved.setdefault(of, np.zeros((len(x), 6)))[:, k] = each
             elif kind == "length":
@@ -175,15 +263,15 @@ class Dimensions:
 
         Parameters
         ----------
-        inputs : driven joint to its encoder's readings (n, nv of the joint) [rad, m]
+        inputs : driven joint to its encoder's readings (n,), or (n, nv of the joint) [rad, m]
         x : (..., p) changes [rad, m]
         """
-        check_mapping("inputs", inputs, "driven joints to their encoders' readings", 0)
-        x, readings = self._vectors(x), {name: real_array(f"inputs['{name}']", y) for name, y in inputs.items()}
+        x, readings = self._vectors(x), checked_inputs(self.robot, inputs)
         driven = {name: np.array(np.broadcast_to(y, (*x.shape[:-1], *y.shape))) for name, y in readings.items()}
+        members = x @ self._by_tie.T
         for i, (kind, joint, k) in enumerate(self._places):
             if kind == "offset" and joint in driven:
-                driven[joint][..., k] += x[..., i, None]
+                driven[joint][..., k] += members[..., i, None]
         return driven
 
     # ---- derivatives ----
@@ -206,7 +294,7 @@ class Dimensions:
         placement.
         """
         turns: dict[str, Array] = {}
-        for (kind, of, k), change in zip(self._places, x, strict=True):
+        for (kind, of, k), change in zip(self._places, self._by_tie @ x, strict=True):
             if kind == "frame":
                 turn = turns.setdefault(of, np.zeros(3))
                 if k < 3:
@@ -218,6 +306,14 @@ class Dimensions:
         return blocks
 
 
+def _ties(names: Any) -> list[Tied]:
+    """Return dimensions as ties; raise TypeError if an entry is neither a name nor a Tied."""
+    entries = [names] if isinstance(names, str | Tied) else names
+    expected = "names, each a str, or Tied(name, members)"
+    several = checked_several("names of dimensions", entries, lambda entry: isinstance(entry, str | Tied), expected)
+    return [entry if isinstance(entry, Tied) else Tied(entry, [entry]) for entry in several]
+
+
 class Moves:
     """Derivatives with respect to dimensions.
 
@@ -227,6 +323,7 @@ class Moves:
     joints : joint with one coordinate to (n, p), the derivative of the coordinate, or of the encoder's reading if the joint has an offset; as an argument,
         the joints' names
     closes : (p,) True if the loops can be closed after a change of this dimension, in all determined configurations
+    together : (p,) True for ties of which a member alone would open the loops; their derivatives are of positions only
     determined : (n,) True if the driven joints determine the position. In other configurations, such as singular positions, derivatives are NaN
     of : the dimensions
     x : (p,) their current changes [rad, m]
@@ -246,14 +343,21 @@ class Moves:
         self.determined = determined = np.isfinite(D.leading).all(axis=(1, 2))
         if not determined.any():
             raise StateError(f"{', '.join(of.leading)} do not determine the position: name more or other input joints")
-        self.closes = np.ones(len(of), bool)
+        closes = np.ones(len(of._places), bool)  # of the members, each alone
         for i, (kind, name, k) in enumerate(of._places):
             if kind == "frame" and (place := self._place(name)) is not None:
-                self.closes[i] = D.closes[determined, place[0], place[1], k].all()
+                closes[i] = D.closes[determined, place[0], place[1], k].all()
             elif kind == "length":
-                self.closes[i] = np.isfinite(D.lengths[determined][:, :, D.rods.index(name)]).all()
+                closes[i] = np.isfinite(D.lengths[determined][:, :, D.rods.index(name)]).all()
+        self.closes = ~(of._by_tie[~closes] != 0.0).any(axis=0)
         self._turned = of._turned(self.x)
-        self.frames = {frame: self._columns(D.frame(frame), frame) for frame in frames}
+        self._dq = self._columns([D.leading, D.placements, D.lengths], None)
+        self.together = np.zeros(len(of), bool)
+        if not self.closes[[len(tie.coefficients) > 1 for tie in of._ties]].all():
+            self._close_together(np.flatnonzero(~self.closes))
+        still = [np.zeros_like(part) for part in (D.leading, D.placements, D.lengths)]
+        self._at_rest = replace(D, leading=still[0], placements=still[1], lengths=still[2])
+        self.frames = {frame: self._of_frame(frame) for frame in frames}
         self.joints = {}
         for joint in joints:
             j = robot.joint(joint)
@@ -265,14 +369,42 @@ class Moves:
             if j.closes_loop:
                 self.joints[joint] = self._closing(joint, D)
             else:
-                parts = [part[:, j.v_slice] for part in (D.leading, D.placements, D.lengths)]
-                self.joints[joint] = self._columns(parts, None)[:, 0]
-            if joint not in of.leading and f"{joint}.offset" in of.names:
-                self.joints[joint][:, of.names.index(f"{joint}.offset")] -= 1.0
+                self.joints[joint] = self._dq[:, j.v_slice.start].copy()
+            if joint not in of.leading and f"{joint}.offset" in of._members:
+                self.joints[joint] -= of._by_tie[of._members.index(f"{joint}.offset")]
 
     def coordinates(self) -> Array:
         """Return the derivatives (n, nv, p) of q, as displacements."""
-        return self._columns([self._D.leading, self._D.placements, self._D.lengths], None)
+        return self._dq.copy()
+
+    def _close_together(self, ties: Array) -> None:
+        """Compute the motions of ties whose members close the loops together, but not alone, as in overconstrained mechanisms."""
+        robot, q, at_time = self._D._at
+        displacements, joints = _Moves(robot, q, self.of.leading, at_time), self._D.joints
+        eye = np.eye(displacements.robot.nc)
+        placements, lengths = np.zeros((len(ties), len(joints), 2, 6)), np.zeros((len(ties), len(eye)))
+        for i, (kind, name, k) in enumerate(self.of._places):
+            by = self.of._by_tie[i, ties]
+            if kind == "length":
+                lengths += by[:, None] * eye[displacements.robot.constraint(name).rows.start]
+            elif kind == "frame" and (place := self._place(name)) is not None:
+                placements[:, place[0], place[1]] += by[:, None] * self._turned[name][:, k]
+        opening = _power(robot, q, displacements.loads(eye))  # (n, nc, parameters)
+        rows = lengths - placements.reshape(len(ties), -1) @ np.swapaxes(opening, -1, -2)
+        dq, status = displacements.closing(rows)
+        good = (status[self.determined] == 0).all(axis=0)
+        ties = ties[good]
+        self.closes[ties] = self.together[ties] = True
+        offsets = self._columns([self._D.leading, *map(np.zeros_like, (self._D.placements, self._D.lengths))], None)
+        self._dq[..., ties] = (dq[..., good] + offsets[..., ties]) * np.where(self.determined, 1.0, np.nan)[
+            :, None, None
+        ]
+
+    def _of_frame(self, frame: str) -> Array:
+        """Return the derivatives (n, 6, p) of a frame's displacement: with the moving coordinates, and of the frame on its body."""
+        robot, q = self._D._at[:2]
+        J = robot.jacobian(q, frame, return_status=True)[0]
+        return np.asarray(J @ self._dq + self._columns(self._at_rest.frame(frame), frame))
 
     def numbers(self, places: Mapping[str, slice]) -> Array:
         """Return the derivatives (numbers, p) of the parameters in :func:`sarrus.derivatives.dimensions`.
@@ -281,12 +413,12 @@ class Moves:
         ----------
         places : parameter to its indices, see :func:`sarrus.derivatives.dimensions`
         """
-        by = np.zeros((max((place.stop for place in places.values()), default=0), len(self.of)))
+        by = np.zeros((max((place.stop for place in places.values()), default=0), len(self.of._places)))
         for i, (kind, name, k) in enumerate(self.of._places):
             place = places.get(f"{name}.length" if kind == "length" else name)
-            if self.closes[i] and place is not None and kind != "offset":
+            if place is not None and kind != "offset":
                 by[place, i] = 1.0 if kind == "length" else self._turned[name][:, k]
-        return by
+        return np.asarray(by @ np.where(self.closes, self.of._by_tie, 0.0))
 
     def _place(self, frame: str) -> tuple[int, int] | None:
         joint, _, side = frame.rpartition(".")
@@ -295,22 +427,20 @@ class Moves:
     def _columns(self, parts: Sequence[Array], frame: str | None) -> Array:
         """Return derivatives (n, rows, p), which are zero for dimensions whose change would open the loops."""
         by_leading, by_placements, by_lengths = parts
-        columns, first = np.zeros((*by_leading.shape[:2], len(self.of))), dict[str, int]()
+        columns, first = np.zeros((*by_leading.shape[:2], len(self.of._places))), dict[str, int]()
         for joint in self.of.leading:
             first[joint] = sum(int(self.of.robot.joint(name).type.nv) for name in first)
         for i, (kind, name, k) in enumerate(self.of._places):
-            if not self.closes[i]:
-                continue
             if kind == "offset" and name in first:
                 columns[..., i] = by_leading[..., first[name] + k]
             elif kind == "length":
-                columns[..., i] = by_lengths[..., self._D.rods.index(name)]
+                columns[..., i] = np.nan_to_num(by_lengths[..., self._D.rods.index(name)])
             elif (place := self._place(name)) is not None:
                 columns[..., i] = np.nan_to_num(by_placements[..., place[0], place[1], :]) @ self._turned[name][:, k]
             elif name == frame:
                 columns[..., i] = self._turned[name][:, k]
         columns[~self.determined] = np.nan
-        return columns
+        return np.asarray(columns @ np.where(self.closes, self.of._by_tie, 0.0))
 
     def _closing(self, joint: str, D: AssembledPositions) -> Array:
         """Return the derivatives (n, p) of a loop joint's coordinate: the motion of its frame on the child relative to its frame on the parent, along
@@ -322,7 +452,7 @@ class Moves:
             raise ModelError(
                 f"joint '{joint}' is a loop joint of type {j.kind}: only readings of Revolute and Prismatic loop joints have derivatives"
             )
-        parent, child = (self._columns(D.frame(f"{joint}.{side}"), f"{joint}.{side}") for side in SIDES)
+        parent, child = (self._of_frame(f"{joint}.{side}") for side in SIDES)
         R = np.swapaxes(robot.pose(q, f"{joint}.parent")[:, :3, :3], 1, 2) @ robot.pose(q, f"{joint}.child")[:, :3, :3]
         # for a prismatic joint, rotations of the parent's frame are omitted: they move the child's origin, which is on the axis, only perpendicular
         # to the axis

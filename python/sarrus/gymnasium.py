@@ -39,10 +39,8 @@ __all__ = ["VectorEnv", "for_stable_baselines3"]
 Tensors = Literal["numpy", "torch"]
 DRAWS = 20  # largest number of random initial states that are tried before an error is raised
 
-Start = (
-    Mapping[str, tuple[ArrayLike, ArrayLike]]
-    | Callable[[np.random.Generator, NDArray[np.intp]], tuple[ArrayLike, ArrayLike]]
-)
+Ranges = Mapping[str, tuple[ArrayLike, ArrayLike]]
+Start = Ranges | Callable[[np.random.Generator, NDArray[np.intp]], tuple[ArrayLike, ArrayLike]]
 
 
 class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
@@ -118,23 +116,20 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         (prepared,) = _prepared([robot], controller, stepping, base.neutral(), [slice(None)])
         hold(prepared.forces, base.nv)
         self._setup, self._core = prepared.setup, prepared.setup.core()
-        self._parameters = np.array(
-            np.broadcast_to(prepared.forces.parameters, (num_envs, prepared.forces.parameters.shape[-1]))
-        )
+        parameters = prepared.forces.parameters
+        self._parameters = np.array(np.broadcast_to(parameters, (num_envs, parameters.shape[-1])))
         self._variants = self._setup.variants(slice(None))
         self._clock, self._count = 0.0, np.zeros(num_envs, np.int64)
         self._over = np.zeros(num_envs, bool)
         self.metadata = {"autoreset_mode": AutoresetMode(autoreset_mode)}
         self._x = np.zeros((num_envs, self._core.size))
-        self._begin(
-            np.arange(num_envs), np.random.default_rng(0)
-        )  # one evaluation, to get the size of the observation space
+        # one evaluation, to get the size of the observation space
+        self._begin(np.arange(num_envs), np.random.default_rng(0))
         seen = self._observed()
         self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, seen.shape[1:], self._dtype.type)
         self.single_action_space = gymnasium.spaces.Box(-1.0, 1.0, (len(self._motors),), self._dtype.type)
-        self.observation_space, self.action_space = (
-            batch_space(space, num_envs) for space in (self.single_observation_space, self.single_action_space)
-        )
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
 
     @property
     def q(self) -> Array:
@@ -195,9 +190,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             raise KeyboardInterrupt
         self._clock += self._period
         failed = status != Status.FINISHED
-        states = states[:, -1]
-        states[failed] = self._x[failed]
-        self._x = states
+        self._x = np.where(failed[:, None], self._x, states[:, -1])
         self._count += 1
         next_step = self.metadata["autoreset_mode"] == AutoresetMode.NEXT_STEP
         late = self._over.copy() if next_step else np.zeros(self.num_envs, bool)
@@ -216,8 +209,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             over = self._over.copy()
             last = {"status": status, "_status": over}
             infos |= {"final_obs": self._out(seen), "_final_obs": over, "final_info": last, "_final_info": over}
-            self._begin(np.flatnonzero(self._over), self.np_random)
-            seen = np.where(self._over[:, None], self._observed(), seen)
+            self._begin(np.flatnonzero(over), self.np_random)
+            seen = np.where(over[:, None], self._observed(), seen)
         return (*(self._out(x) for x in (seen, rewards, terminated, truncated)), infos)
 
     def _observed(self) -> Array:
@@ -264,10 +257,9 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
 
 def _efforts(robot: Mechanism, names: Sequence[str], efforts: ArrayLike | None, count: int) -> Array:
-    types = [robot.joint(name).type for name in names]
-    limits = [
-        np.broadcast_to(np.inf if joint.effort_limit is None else joint.effort_limit, joint.nv) for joint in types
-    ]
+    limits = []
+    for joint in (robot.joint(name).type for name in names):
+        limits.append(np.broadcast_to(np.inf if joint.effort_limit is None else joint.effort_limit, joint.nv))
     u = real_array("efforts", np.concatenate(limits) if efforts is None else efforts)
     if u.shape not in ((), (1,), (count,)):
         raise ShapeError(f"efforts must be ({count},), one for each of {', '.join(names)}; got shape {u.shape}")

@@ -45,7 +45,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 
 from ._arrays import Array, ArrayLike, checked_names, real_array
+from ._core.spatial import rotation_from_quaternion
 from ._deferred import attributes
+from .analysis.linear_algebra import applied, transposed
 from .description.joints import Free, Gimbal, Helical, JointType, Planar, Prismatic, Revolute, Spherical, Universal
 from .errors import ModelError, ShapeError, check_name, raise_no_such_name
 from .mechanism import Joint, Mechanism, checked_mechanism
@@ -158,18 +160,12 @@ def _turned(
             first, second = y[..., old_v][..., :3], y[..., old_v][..., 3:]
             quaternion = x[..., old_q][..., [4, 5, 6, 3]] if back else x[..., old_q][..., :4]
             linear, angular = (first, second) if back else (second, first)
-            linear = _rotated(quaternion * ([-1, -1, -1, 1] if back else 1), linear)
+            R = rotation_from_quaternion(quaternion)
+            linear = applied(transposed(R) if back else R, linear)
             parts = np.broadcast_arrays(*((angular, linear) if back else (linear, angular)))
             y_new[..., new_v] = np.concatenate(parts, axis=-1)
         iq, iv = iq + joint.nq, iv + joint.nv
     return x_new if v is None else (x_new, y_new)
-
-
-def _rotated(quaternion: Array, vector: Array) -> Array:
-    u, w = quaternion[..., :3], quaternion[..., 3:]
-    t = 2 * np.cross(u, vector)
-    rotated: Array = vector + (w * t + np.cross(u, t)) / (quaternion**2).sum(axis=-1, keepdims=True)
-    return rotated
 
 
 def _sized(name: str, x: ArrayLike, n: int, owner: str = "this mechanism") -> Array:

@@ -178,8 +178,7 @@ class PlaneSurface(Surface):
         ----------
         u : (..., 2) x and y [m]
         """
-        u = real_rows("u", u, 2)
-        return np.broadcast_to(np.eye(3)[:, :2], (*u.shape[:-1], 3, 2))
+        return np.broadcast_to(np.eye(3)[:, :2], (*real_rows("u", u, 2).shape[:-1], 3, 2))
 
     def second(self, u: ArrayLike) -> Array:
         """Return d2c/du2 (..., 3, 2, 2), zero.
@@ -188,12 +187,64 @@ class PlaneSurface(Surface):
         ----------
         u : (..., 2) x and y [m]
         """
+        return np.zeros((*real_rows("u", u, 2).shape[:-1], 3, 2, 2))
+
+
+class _Revolved(Surface):
+    """Surface of revolution around the z axis; u_1 is the angle around z, and u_2 moves along the profile."""
+
+    def _profile(self, w: Array) -> tuple[Array, ...]:
+        """Return the distance from the z axis and the height for u_2, their derivatives, and their second derivatives."""
+        raise NotImplementedError
+
+    def _turned(self, u: ArrayLike) -> tuple[Array, ...]:
+        """Return cosine and sine of the angle around z, and the profile."""
         u = real_rows("u", u, 2)
-        return np.zeros((*u.shape[:-1], 3, 2, 2))
+        return np.cos(u[..., 0]), np.sin(u[..., 0]), *self._profile(u[..., 1])
+
+    def point(self, u: ArrayLike) -> Array:
+        """Return the point c (..., 3) [m].
+
+        Parameters
+        ----------
+        u : (..., 2) angle around z [rad], and coordinate along the profile
+        """
+        c, s, r, z, *_ = self._turned(u)
+        return _vector(r * c, r * s, z)
+
+    def first(self, u: ArrayLike) -> Array:
+        """Return dc/du (..., 3, 2): around the z axis, and along the profile.
+
+        Parameters
+        ----------
+        u : (..., 2) angle around z [rad], and coordinate along the profile
+        """
+        c, s, r, _, dr, dz, *_ = self._turned(u)
+        return _columns((-r * s, r * c, 0 * r), (dr * c, dr * s, dz))
+
+    def second(self, u: ArrayLike) -> Array:
+        """Return d2c/du2 (..., 3, 2, 2).
+
+        Parameters
+        ----------
+        u : (..., 2) angle around z [rad], and coordinate along the profile
+        """
+        c, s, r, _, dr, _, ddr, ddz = self._turned(u)
+        mixed = (-dr * s, dr * c, 0 * r)
+        return np.stack([_columns((-r * c, -r * s, 0 * r), mixed), _columns(mixed, (ddr * c, ddr * s, ddz))], axis=-1)
+
+    def side(self, u: ArrayLike) -> Array:
+        """Return 1 if the point is at a positive distance from the z axis, else -1.
+
+        Parameters
+        ----------
+        u : (..., 2) angle around z [rad], and coordinate along the profile
+        """
+        return np.asarray(np.sign(self._turned(u)[2]))
 
 
 @dataclass(frozen=True)
-class CylinderSurface(Surface):
+class CylinderSurface(_Revolved):
     """Cylinder around the z axis; u = (angle around z [rad], height [m]).
 
     Attributes
@@ -206,39 +257,9 @@ class CylinderSurface(Surface):
     def __post_init__(self) -> None:
         _check_length(self, "radius", self.radius)
 
-    def point(self, u: ArrayLike) -> Array:
-        """Return the point c (..., 3) [m].
-
-        Parameters
-        ----------
-        u : (..., 2) angle around z [rad] and height [m]
-        """
-        u = real_rows("u", u, 2)
-        r = abs(self.radius)
-        return _vector(r * np.cos(u[..., 0]), r * np.sin(u[..., 0]), u[..., 1])
-
-    def first(self, u: ArrayLike) -> Array:
-        """Return dc/du (..., 3, 2): circumferential and axial.
-
-        Parameters
-        ----------
-        u : (..., 2) angle around z [rad] and height [m]
-        """
-        u = real_rows("u", u, 2)
-        x, y = self.point(u)[..., 0], self.point(u)[..., 1]
-        return _columns((-y, x, 0 * x), (0 * x, 0 * x, 0 * x + 1))
-
-    def second(self, u: ArrayLike) -> Array:
-        """Return d2c/du2 (..., 3, 2, 2); its only nonzero entry points inwards.
-
-        Parameters
-        ----------
-        u : (..., 2) angle around z [rad] and height [m]
-        """
-        u = real_rows("u", u, 2)
-        c_uu = np.zeros((*u.shape[:-1], 3, 2, 2))
-        c_uu[..., :2, 0, 0] = -self.point(u)[..., :2]
-        return c_uu
+    def _profile(self, w: Array) -> tuple[Array, ...]:
+        zero = np.zeros_like(w)
+        return abs(self.radius) + zero, w, zero, zero + 1.0, zero, zero
 
     def side(self, u: ArrayLike) -> Array:
         """Return -1 for a hollow cylinder, else 1.
@@ -247,12 +268,11 @@ class CylinderSurface(Surface):
         ----------
         u : (..., 2) angle around z [rad] and height [m]
         """
-        u = real_rows("u", u, 2)
-        return np.full(u.shape[:-1], np.sign(self.radius))
+        return np.asarray(np.sign(self.radius) * super().side(u))
 
 
 @dataclass(frozen=True)
-class TorusSurface(Surface):
+class TorusSurface(_Revolved):
     """Torus around the z axis; u = (angle around z, angle around the tube) [rad]. The second angle is zero on the outer equator, and positive above
     it.
 
@@ -271,45 +291,9 @@ class TorusSurface(Surface):
         if self.ring < 0.0:
             raise ModelError(f"ring of {self} must not be negative")
 
-    def _turned(self, u: ArrayLike) -> tuple[Array, ...]:
-        """Return cosines and sines of both angles, and the distance [m] from the z axis."""
-        u = real_rows("u", u, 2)
-        c, s = np.cos(u), np.sin(u)
-        return c[..., 0], s[..., 0], c[..., 1], s[..., 1], self.ring + abs(self.tube) * c[..., 1]
-
-    def point(self, u: ArrayLike) -> Array:
-        """Return the point c (..., 3) [m].
-
-        Parameters
-        ----------
-        u : (..., 2) angle around z and angle around the tube [rad]
-        """
-        c1, s1, _, s2, distance = self._turned(u)
-        return _vector(distance * c1, distance * s1, abs(self.tube) * s2)
-
-    def first(self, u: ArrayLike) -> Array:
-        """Return dc/du (..., 3, 2): around the ring, around the tube.
-
-        Parameters
-        ----------
-        u : (..., 2) angle around z and angle around the tube [rad]
-        """
-        c1, s1, c2, s2, distance = self._turned(u)
-        r = abs(self.tube)
-        return _columns((-distance * s1, distance * c1, 0 * distance), (-r * s2 * c1, -r * s2 * s1, r * c2))
-
-    def second(self, u: ArrayLike) -> Array:
-        """Return d2c/du2 (..., 3, 2, 2).
-
-        Parameters
-        ----------
-        u : (..., 2) angle around z and angle around the tube [rad]
-        """
-        c1, s1, c2, s2, distance = self._turned(u)
-        r = abs(self.tube)
-        mixed = (r * s2 * s1, -r * s2 * c1, 0 * distance)
-        around = _columns((-distance * c1, -distance * s1, 0 * distance), mixed)
-        return np.stack([around, _columns(mixed, (-r * c2 * c1, -r * c2 * s1, -r * s2))], axis=-1)
+    def _profile(self, w: Array) -> tuple[Array, ...]:
+        across, along = abs(self.tube) * np.cos(w), abs(self.tube) * np.sin(w)
+        return self.ring + across, along, -along, across, -across, -along
 
     def side(self, u: ArrayLike) -> Array:
         """Return 1, or -1 for a hollow tube. The sign is opposite if the point is beyond the z axis, such as at a latitude above pi/2 on a sphere.
@@ -318,7 +302,7 @@ class TorusSurface(Surface):
         ----------
         u : (..., 2) angle around z and angle around the tube [rad]
         """
-        return np.asarray(np.sign(self.tube) * np.sign(self._turned(u)[-1]))
+        return np.asarray(np.sign(self.tube) * super().side(u))
 
 
 class SphereSurface(TorusSurface):

@@ -139,8 +139,8 @@ class Mesh(AnyShape):
     ----------
     file : a path, "package://name/path" or "file://...". Relative paths are relative to the folder `beside`
     scale : (3,) factors along x, y and z that convert the file's unit to metres (dimensionless); a negative factor mirrors the mesh
-    beside : folder of the file that names the mesh; "" for none
-    package_dirs : folders in which packages are searched first. Then `beside` and the folders above it are searched
+    beside : folder of the model file that refers to the mesh; "": no model file
+    package_dirs : folders that are searched for packages first, before `beside` and the folders above it
     """
 
     file: str

@@ -182,7 +182,7 @@ class Rotation(_Value):
 
     Parameters
     ----------
-    matrix : (3, 3) R (dimensionless). If it is a rotation to at least four digits, the nearest rotation is used
+    matrix : (3, 3) matrix R (dimensionless), a rotation to at least four digits; the nearest exact rotation is stored
 
     Examples
     --------
@@ -270,7 +270,7 @@ class Rotation(_Value):
 
     @property
     def axis_angle(self) -> tuple[Array, float]:
-        """Unit axis (3,) and angle in [0, pi]; the identity's axis is x."""
+        """Unit axis (3,), and angle in [0, pi] [rad]; for the identity, the axis is x."""
         r = self.log()
         return (_unit("axis", r), math.hypot(*r)) if r.any() else (np.array([1.0, 0.0, 0.0]), 0.0)
 

@@ -305,6 +305,14 @@ CONSTRAINTS = {
     "coupled to a planar displacement": (lambda: couple({("ice", 1): 1}), ModelError, r"coordinate 1 of joint 'ice' \(Planar\) is not a velocity"),
     "coupled to a closing joint": (lambda: couple({"rivet": 1}), ModelError, "'gear' refers to joint 'rivet', which closes a loop and so has no coordinates"),
     "coupled to a joint that came to close": (lambda: chosen_loop(lambda b: b.add_coupler("gear", {"top": 1})), ModelError, "'gear' refers to joint 'top', which closes a loop .*tree=True"),
+    "coupled by a constant": (lambda: couple({"hinge": sarrus.laws.polynomial(2.0)}), ModelError, "'gear' has only constant terms; expected at least one that varies"),
+    "product with an unknown joint": (lambda: couple({("hinge", "hing"): 1}), NameNotFoundError, "'gear': no joint is named 'hing'; did you mean 'hinge'"),
+    "product of one of two": (lambda: couple({("hinge", "sleeve"): 1}), ModelError, r"'gear': joint 'sleeve' has 2 coordinates; give an index, such as \('sleeve', 0\)"),
+    "product with a quaternion": (lambda: couple({("hinge", ("socket", 3)): 1}), ModelError, "the rate of coordinate 3 of joint 'socket'"),
+    "product with too few functions": (lambda: couple({("hinge", ("sleeve", 0)): sarrus.laws.harmonic(1, 1)}), ModelError, r"the product \('hinge', \('sleeve', 0\)\) needs a number, or 2 functions .*, one for each coordinate; got Law"),
+    "product of coefficients": (lambda: couple({("hinge", ("sleeve", 0)): (1.0, 2.0)}), ModelError, r"needs a number, or 2 functions .*; got \(1.0, 2.0\)"),
+    "product in words": (lambda: couple({("hinge", ("sleeve", 0)): "2"}), ModelError, "needs a number, or 2 functions .*; got '2'"),
+    "product nan": (lambda: couple({("hinge", ("sleeve", 0)): NAN}), ModelError, "'gear': factor of .* must be a time function, .* or a finite number; got nan"),
     "offset nan": (lambda: couple({"hinge": 1}, offset=NAN), ModelError, "'gear': offset needs one finite number; got nan"),
 
     "law in words": (lambda: prescribe(law="up"), ModelError, "'drive': law must be a time function, such as .* or a finite number; got 'up'"),
@@ -384,7 +392,7 @@ CONSTRAINTS = {
 
 LAWS = {
     "no coefficients": (lambda: laws.polynomial(), ModelError, "a polynomial needs one coefficient or more"),
-    "coefficient nan": (lambda: laws.polynomial(1, NAN), ModelError, "a polynomial's coefficients must be a sequence of finite numbers"),
+    "coefficient nan": (lambda: laws.polynomial(1, NAN), ModelError, "'gear': factor of .* must be a time function, .* or a finite number; got nan"),
     "coefficients in a list": (lambda: laws.polynomial([1, 2]), ModelError, "a polynomial's coefficients"),
     "rate infinite": (lambda: laws.harmonic(1.0, INF), ModelError, "a harmonic's amplitude, rate, phase and offset must be"),
     "amplitude in words": (lambda: laws.harmonic("loud", 1.0), ModelError, "a harmonic's amplitude"),

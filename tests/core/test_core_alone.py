@@ -521,6 +521,16 @@ def test_options_of_positions(positions, question, option, value, tmp_path):
         getattr(robot, question)(**arguments, **{option: value})
 
 
+def test_path_timing(examples):
+    built(examples, "path_timing")
+    x = numbers_of(examples, "path_timing")["x"]
+    one = np.ones((201, 1))
+    timing = sarrus._core.fastest_timing(
+        np.full(100, 0.01), 0.25 * one, 0.0 * one, 0.0 * one, 0.1 * one, vectors=0, free_start=False, free_end=False
+    )
+    assert_allclose(x, timing["x"], rtol=1e-12)
+
+
 # ---- force elements --------------------------------------------------------------------------------------------------
 
 

@@ -16,7 +16,7 @@ void print(const char* name, const Numbers& x) {
   std::printf("\n");
 }
 
-/// Simulate a second from rest at the home, in steps of 1 ms.
+/// Simulate one second from rest in the home configuration, in steps of 1 ms.
 void simulate(const char* name, const sarrus::Robot& robot, const std::vector<Element>& elements,
               sarrus::Method method = sarrus::Method::rk4) {
   const sarrus::Assembled closed = robot.assemble();
@@ -95,7 +95,7 @@ int main(int, char** arguments) {
   print_error(robot, {"EndStop", {{"joint", "motor"}}});
   print_error(robot, {"LuGreFriction", {{"joint", "motor"}, {"sliding", 1.0}, {"sticking", 0.5}}});
   print_error(robot, {"Thruster", {{"frame", "rockr"}, {"thrust", 1.0}}});
-  // of C++ alone: in Python these are errors of a class
+  // errors only in C++: Python raises them in the class of the element
   print_error(robot, {"PID", {{"joint", "motor"}, {"propotional", 1.0}}});
   print_error(robot, {"PID", {}});
   print_error(robot, {"Pid", {}});

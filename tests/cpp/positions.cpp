@@ -1,6 +1,6 @@
 // Answers requests for positions of a mechanism, line by line, for comparison with Python (tests/core/test_core_alone.py):
 //   positions FILE.json < requests
-// A request is a question that answer() knows, then words of the form KEY NAME COUNT NUMBERS...
+// A request is the name of a function that answer() supports, followed by groups of the form KEY NAME COUNT NUMBERS...
 #include <cstdio>
 #include <iostream>
 #include <sstream>
@@ -11,7 +11,7 @@ using namespace sarrus;
 
 namespace {
 
-/// The words of a request, by their keys.
+/// The groups of a request, by their keys.
 struct Request {
   std::string question;
   JointNumbersByName fixed, guess;

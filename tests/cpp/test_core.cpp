@@ -111,11 +111,12 @@ JointDescription joint(const Kind& k, Random& random) {
   return j;
 }
 
-// Numbers of bodies: one of every type of joint and one more floating base (46 velocities), or half of the types twice (59).
-// Neither number fills lanes of four or eight. With all types twice, operations of cubic cost would take three times as long.
+// Numbers of bodies: one of every type of joint and one more floating base (46 velocities), or half of the types twice (59). Neither number is a
+// multiple of four or eight, so some lanes are empty. With all types twice, operations of cubic cost would take three times as long.
 constexpr int types = static_cast<int>(std::size(kinds)), small = types + 1, large = types + types / 2 + 1;
 
-/// Every joint type, with every body on an earlier one; the joints are not in outward order. With `floats` only one joint is at the ground.
+/// Mechanism with every joint type. The parent of each body is an earlier body; the joints are not in outward order. With `floats`, only one joint is
+/// connected to the ground.
 Description every_joint(unsigned seed, int bodies, bool floats = false) {
   Random random{std::mt19937_64(seed)};
   Description d;
@@ -174,7 +175,10 @@ Description every_constraint(unsigned seed, int bodies) {
     c.name = name, c.kind = kind, c.coordinates = std::move(coordinates);
     d.constraints.push_back(c);
   };
-  between_coordinates("coupler", Coupler{{}, {{1.0, 0.5}, {2.0}}, 0.0, law}, {{"joint1", 0}, {"joint3", 0}});
+  Law periodic = law;
+  periodic.period = 1.0;
+  const std::vector<Product> products = {{{1}, {law}}, {{0, 1}, {law, periodic}}};
+  between_coordinates("coupler", Coupler{{}, {{1.0, 0.5}, {2.0}}, 0.0, law, products}, {{"joint1", 0}, {"joint3", 0}});
   between_coordinates("rows", Pfaffian{{}, {1, 2, 3, 4, 5, 6, 7}, {0.1}}, {{"joint4", -1}, {"joint0", -1}});
   between_coordinates("rows with the call", Pfaffian{{}, {}, {0.0, 0.0}}, {{"joint8", -1}, {"joint1", -1}});
   for (JointDescription& j : d.joints)
@@ -182,7 +186,7 @@ Description every_constraint(unsigned seed, int bodies) {
   return d;
 }
 
-/// Return the description without the rows that calls provide, because their rates are not available.
+/// Return the description without constraints whose rows each call provides, because the rates of these rows are not available.
 Description without_rows_of_calls(Description d) {
   const auto comes_with_call = [](const ConstraintDescription& c) { return c.name == "rows with the call"; };
   d.constraints.erase(std::remove_if(d.constraints.begin(), d.constraints.end(), comes_with_call), d.constraints.end());
@@ -254,7 +258,7 @@ int rows_of_positions(const Tree& t) {
   return count;
 }
 
-/// Solver of the quadratic programme (in the library another one) that always fails.
+/// Solver of quadratic programmes that always fails; it replaces the library's solver.
 int fails(int, int, const double*, const double*, const double*, const double*, const double*, double*, double*) { return -2; }
 
 /// Rows of states for one mechanism, each input in an array of its own.
@@ -426,7 +430,7 @@ class States {
     for (const Input& input : inputs_of(infos[op])) {
       if (with_optional || !input.optional) {
         r.in[k] = rows_.at(input.name).data(), r.in_size[k] = row_size(input.name, m_.tree());
-        // the ground moves in the same way in all states: one row, broadcast
+        // the ground has the same motion in all states: one row, which is broadcast
         r.in_step[k] = input.name.rfind("base_", 0) == 0 ? 0 : r.in_size[k];
       }
       ++k;
@@ -447,7 +451,8 @@ int find(const char* name) {
   return -1;
 }
 
-/// True for derivatives that kernels/rate_kernels.cpp derives from other operations, along all directions: with sanitizers each takes a second.
+/// True for derivatives that kernels/rate_kernels.cpp computes from other operations, along all directions; with sanitizers each of them takes a
+/// second.
 bool is_rate(int op) { return op >= static_cast<int>(Operation::pose_derivatives); }
 
 /// True for operations of many steps, which accumulate much rounding if loops are open.
@@ -455,7 +460,7 @@ bool is_walk(const std::string& name) {
   return name.rfind("configuration", 0) == 0 || name.rfind("branch", 0) == 0 || name == "close";
 }
 
-// rounding: the same sums in another order, of some thousand terms, through a solve of condition number about 1e3
+// tolerance of rounding errors: sums of some thousand terms in a different order, and a solve with a condition number of about 1e3
 constexpr double rounding = 1e-10;
 
 void many_say_what_one_says(const Mechanism& m, States& states) {
@@ -463,7 +468,7 @@ void many_say_what_one_says(const Mechanism& m, States& states) {
   States two(m, 2, 3);
   for (States* s : {&states, &two}) s->know(s->one(find("kinematics"), ExpressedIn::frame, true));
   for (int op = 0; op < operations; ++op) {
-    // an operation without a kernel for many states treats all states alike, so two states are enough
+    // without a kernel for many states, an operation computes all states by the same code, so two states are enough
     const States& asked = table.many[op] == table.each[op] ? two : states;
     // the loops are open here: efforts and motions that do not exist leave more than rounding in the statics of substructures
     const bool statics = op == find("mobility_numbers") || op == find("actuator_efforts") || op == find("loop_jacobian") ||
@@ -612,7 +617,7 @@ struct Varied {
   }
 };
 
-/// Each variant has the results of a mechanism with its parameters: side by side, one by one, and with several states per variant.
+/// Each variant has the results of a mechanism with its parameters: in lanes, one by one, and with several states per variant.
 void variants_answer_for_themselves(const Varied& varied) {
   const auto& [count, like, each, all] = varied;
   const KernelTable& table = *sarrus_kernel_table();
@@ -832,7 +837,8 @@ void simulations(const Mechanism& m, const States& states) {
   check(off <= 1e-9, "the polynomial ends where the step does");
 }
 
-/// Changes are propagated forward through steps, and a cotangent back. For trees one is the transpose of the other; for loops both must only finish.
+/// Changes are propagated forward through steps, and a cotangent backward. For trees the second operation must be the transpose of the first; for
+/// loops both must only finish.
 void derivatives_through_steps(const Mechanism& m, const States& states) {
   if (m.tree().nv == 0) return;
   AllThatActs all(m);
@@ -872,7 +878,7 @@ void derivatives_through_steps(const Mechanism& m, const States& states) {
   }
 }
 
-/// Variants side by side and one by one have the results of single runs.
+/// Variants in lanes, and variants one by one, have the results of single runs.
 void variants_run_for_themselves(const Varied& varied) {
   const auto& [count, like, each, all] = varied;
   const States states(like, count, 5);

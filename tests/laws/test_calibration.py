@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 import sarrus
 from sarrus.calibration import Measurements, calibrate
-from sarrus.dimensions import Dimensions
+from sarrus.dimensions import Dimensions, Tied
 from tests.variants import scaled
 
 EXACT = 1e-9  # [m, rad] asked for; loops are closed to 1e-13
@@ -318,7 +318,7 @@ WRONG_CALLS = {
     "too few changes": (lambda: OF.changed([1e-3]), sarrus.ShapeError, r"x must be \(..., 2\)"),
     "too many changes": (lambda: OF.variants(np.zeros((4, 3))), sarrus.ShapeError, r"x must be \(..., 2\)"),
     "readings without names": (lambda: OF.driven([0.1], np.zeros(2)), TypeError, "inputs must be a mapping"),
-    "readings in words": (lambda: OF.driven({"motor": "x"}, np.zeros(2)), sarrus.ShapeError, r"inputs\['motor'\]"),
+    "readings in words": (lambda: OF.driven({"motor": "x"}, np.zeros(2)), sarrus.ShapeError, "inputs of 'motor' must be"),
     "frames by number": (lambda: OF.moves(FOUR_BAR, FOUR_BAR.assemble()[None], np.zeros(2), [1]), TypeError, "frames must be names"),
     "no derivatives": (lambda: sarrus.dimensions.Moves(OF, None, np.zeros(2)), TypeError, "Dimensions.moves creates both"),
 }  # fmt: skip
@@ -329,3 +329,163 @@ def test_wrong_calls_of_dimensions(name):
     call, error, message = WRONG_CALLS[name]
     with pytest.raises(error, match=message):
         call()
+
+
+# ---- tied dimensions, and a Delta printer ----------------------------------------------------------------------------
+
+RODS = [f"ball{k}{side}.parent.z" for k in (1, 2, 3) for side in "ab"]
+PRINTER = [
+    *(f"carriage{k}.offset" for k in (1, 2, 3)),
+    "tower1.parent.rz",
+    "tower2.parent.rz",
+    Tied("radius", [f"carriage{k}.parent.x" for k in (1, 2, 3)]),
+    Tied("arm", dict.fromkeys(RODS, -1.0)),
+]
+
+
+def spiral(count, radius=0.12):
+    turn, r = 2.399963 * np.arange(count), radius * np.sqrt((np.arange(count) + 0.5) / count)
+    return np.column_stack([r * np.cos(turn), r * np.sin(turn), np.zeros(count)])
+
+
+class Printer:
+    """Delta printer with errors of its seven dimensions, whose firmware has the nominal ones."""
+
+    robot = sarrus.mechanisms.delta_printer()
+
+    def __init__(self, seed):
+        rng = np.random.default_rng(seed)
+        self.errors = np.array([3e-4, -5e-4, 2e-4, 2e-3, -3e-3, 1.5e-3, 1e-3]) * rng.choice([-1, 1], 7)
+        self.of = Dimensions(self.robot, self.robot.actuated, PRINTER)
+        self.real = self.of.changed(self.errors)
+
+    def commanded(self, robot, points, offsets):
+        """Return q of a model with the nozzle at the points, and the readings of its motors."""
+        q = robot.inverse_kinematics({"nozzle": points}, near=np.tile(robot.assemble(), (len(points), 1)))
+        return q, {name: robot.joint_states(q).q[name] - offsets.get(name, 0.0) for name in robot.actuated}
+
+    def heights(self, q, inputs):
+        """Return the true heights of the nozzle."""
+        q = self.real.assemble(near=q, fixed=self.of.driven(inputs, self.errors))
+        return self.real.pose(q, "nozzle")[:, 2, 3]
+
+    def probed(self, count, noise, wrong):
+        """Return q and readings at touches of the bed, with noise, and with deviations {touch: number of deviations}."""
+        points = spiral(count)
+        for _ in range(5):
+            q, inputs = self.commanded(self.robot, points, {})
+            points[:, 2] -= self.heights(q, inputs)
+        points[:, 2] += noise * np.random.default_rng(count).normal(size=count)
+        points[list(wrong), 2] += noise * np.array(list(wrong.values()))
+        return self.commanded(self.robot, points, {})
+
+    def flatness(self, found):
+        """Return the largest difference in height on the bed, as the calibrated firmware moves the nozzle [m]."""
+        return np.ptp(self.heights(*self.commanded(found.robot, spiral(100), found.offsets)))
+
+
+def on_the_bed(count):
+    return {"nozzle": np.column_stack([np.full((count, 2), np.nan), np.zeros(count)])}
+
+
+@pytest.mark.parametrize(
+    ("count", "noise", "stated"), [(50, 2e-5, True), (24, 2e-6, False)], ids=["stated noise", "estimated noise"]
+)
+def test_a_wrong_touch_of_a_delta_printer_is_named(count, noise, stated):
+    """One touch of 50 deviations: it is named first, and the bed is as flat as without it; also if the noise is unknown."""
+    printer, found = Printer(seed=0), []
+    for wrong in ({}, {17: 50.0}):
+        q, inputs = printer.probed(count, noise, wrong)
+        measured = Measurements(inputs, on_the_bed(count), noise=(noise, noise) if stated else None)
+        found.append(calibrate(printer.robot, measured, dimensions=PRINTER, near=q))
+        assert 0.5 * noise < found[-1].noise[0] < 2.0 * noise
+        assert set(found[-1].changes) == {d if isinstance(d, str) else d.name for d in PRINTER}
+    without, with_it = found
+    assert with_it.outliers[0] == ("nozzle", 17) and len(with_it.outliers) <= 3
+    assert ("nozzle", 17) not in without.outliers
+    flat = [printer.flatness(x) for x in found]
+    assert flat[1] < flat[0] + noise and flat[1] < 3 * noise
+    report = with_it.report()
+    assert "outlier: nozzle at position 17, " in report and " standard deviations" in report and " m\n" in report
+
+
+def test_derivatives_by_tied_dimensions_are_sums_of_those_of_their_members():
+    """Also if a dimension is a member of two ties, and an encoder's offset is tied."""
+    robot = sarrus.mechanisms.delta_printer()
+    q = robot.inverse_kinematics({"nozzle": spiral(4)}, near=np.tile(robot.assemble(), (4, 1)))
+    members = [*RODS, "carriage1.offset", "carriage2.offset"]
+    ties = [Tied("arms", RODS), Tied("one arm", {RODS[0]: 2.0}), Tied("ends", {members[-2]: 1.0, members[-1]: -0.5})]
+    weights = np.zeros((8, 3))
+    weights[:6, 0], weights[0, 1], weights[6:, 2] = 1.0, 2.0, (1.0, -0.5)
+    x = np.array([1e-3, -2e-4, 5e-4])
+    apart, tied = (Dimensions(robot, robot.actuated, names) for names in (members, ties))
+    assert_allclose(tied.changed(x).pose(q, "rod1a"), apart.changed(weights @ x).pose(q, "rod1a"))
+    inputs = {name: robot.joint_states(q).q[name][:, 0] for name in robot.actuated}
+    at = [of.changed(y).assemble(near=q, fixed=of.driven(inputs, y)) for of, y in ((tied, x), (apart, weights @ x))]
+    assert_allclose(*at, atol=1e-12)
+    moves = [
+        of.moves(of.changed(y), at[0], y, ["nozzle"], ["carriage1"]) for of, y in ((tied, x), (apart, weights @ x))
+    ]
+    assert_allclose(moves[0].frames["nozzle"], moves[1].frames["nozzle"] @ weights, atol=1e-12)
+    assert moves[0].closes.all() and tied.units == ("m", "m", "m")
+    assert_allclose(tied.values([1e-3, 0.0, 0.0]), [-0.333, -0.167, 0.0], atol=1e-12)
+    assert np.isnan(Dimensions(robot, [], [Tied("unequal", {RODS[0]: 1.0, RODS[1]: 2.0})]).values()).all()
+
+
+def test_a_tie_is_checked():
+    robot = sarrus.mechanisms.delta_printer()
+    with pytest.raises(sarrus.ModelError, match="coefficients other than 0"):
+        Tied("arm", {"a.length": 0.0})
+    with pytest.raises(TypeError, match="members of 'arm' must be"):
+        Tied("arm", [])
+    with pytest.raises(sarrus.NameNotFoundError, match=r"no dimension is named 'ball1a\.parent\.w'"):
+        Dimensions(robot, [], [Tied("arm", ["ball1a.parent.w"])])
+    with pytest.raises(sarrus.ModelError, match="named twice"):
+        Dimensions(robot, [], [Tied("arm", RODS), Tied("arm", RODS[:1])])
+    with pytest.raises(TypeError, match=r"names, each a str, or Tied\(name, members\)"):
+        Dimensions(robot, [], [3])
+
+
+def test_readings_may_have_one_axis():
+    of = Dimensions(sarrus.mechanisms.four_bar(), ["motor"], ["motor.offset"])
+    assert_allclose(of.driven({"motor": [0.0, 1.0]}, [0.1])["motor"], [[0.1], [1.1]])
+    with pytest.raises(sarrus.ShapeError, match=r"inputs of 'motor' must be \(n,\)"):
+        of.driven({"motor": np.zeros((4, 2))}, [0.1])
+
+
+def scale(robot):
+    """Return the tie of all placements of joints that scales the whole mechanism: members alone open its loops."""
+    of = Dimensions(robot, [])
+    lengths = {n: x for n, x in zip(of.names, of.values()) if x and n.endswith((".x", ".y", ".z"))}
+    return Tied("scale", lengths)
+
+
+@pytest.mark.parametrize("name", ["bennett", "goldberg_5r", "sarrus_linkage", "four_bar"])
+def test_members_that_close_the_loops_only_together(name):
+    """An overconstrained linkage that is scaled: its frames move in proportion to their positions, and its angles stay."""
+    robot = getattr(sarrus.mechanisms, name)()
+    lead = [robot.joints[0]]
+    q = robot.assemble()[None]
+    frame, tie = robot.bodies[-1], scale(robot)
+    assert len(tie.coefficients) > 1
+    every = Dimensions(robot, lead, list(tie.coefficients)).moves(robot, q, np.zeros(len(tie.coefficients)), [frame])
+    moves = Dimensions(robot, lead, [tie]).moves(robot, q, np.zeros(1), [frame], lead)
+    assert moves.closes.all() and moves.together[0] == (not every.closes.all()) == (name in ("bennett", "goldberg_5r"))
+    X = robot.pose(q, frame)[0]
+    expected = np.concatenate([np.zeros(3), X[:3, :3].T @ X[:3, 3]])
+    assert_allclose(moves.frames[frame][0, :, 0], expected, atol=1e-9)
+    assert_allclose(moves.joints[lead[0]], 0.0, atol=1e-12)
+    slides = [j.v_slice.start for j in map(robot.joint, robot.joints) if j.kind == "Prismatic"]
+    assert_allclose(np.delete(moves.coordinates()[0, :, 0], slides), 0.0, atol=1e-9)
+
+
+def test_an_overconstrained_linkage_is_calibrated_by_a_tie():
+    robot = sarrus.mechanisms.bennett()
+    tie, inputs = scale(robot), {robot.joints[0]: np.linspace(0.5, 1.5, 6)}
+    real = Dimensions(robot, list(inputs), [tie]).changed([0.01])
+    frame = robot.bodies[-1]
+    seen = real.pose(real.follow(inputs, robot.assemble()), frame)[:, :3, 3]
+    near = robot.follow(inputs, robot.assemble())
+    found = calibrate(robot, Measurements(inputs, {frame: seen}), dimensions=[tie], near=near)
+    assert_allclose(found.changes["scale"], 0.01, atol=EXACT)
+    assert found.binding == ()

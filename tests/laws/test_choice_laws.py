@@ -33,7 +33,7 @@ UNCUT = ("Free",)
 def recut(closed, rng):
     """Return the same mechanism and state with all parts added in another order, and with other loop joints."""
     d = closed.description
-    needed = {name for spec in d.constraints if isinstance(spec, CouplerSpec) for name, _, _ in spec.terms}
+    needed = {name for spec in d.constraints if isinstance(spec, CouplerSpec) for name in spec.position_joints}
     needed |= {name for spec in d.constraints if isinstance(spec, PfaffianSpec) for name in spec.joints}
 
     def stays(spec):

@@ -18,7 +18,7 @@ from sarrus.design import (
     design,
     tolerances,
 )
-from sarrus.dimensions import Dimensions, checked_inputs
+from sarrus.dimensions import Dimensions, Tied, checked_inputs
 
 CRANK = {"motor": np.linspace(0.3, 2.4, 8)}
 LENGTHS = [Variable(name, -0.12, 0.12) for name in ("pin1.parent.x", "pin2.parent.x", "pin2.child.x", "pivot.parent.x")]
@@ -247,6 +247,67 @@ def test_at_a_singular_position_a_budget_says_so():
     moves = Dimensions(robot, ["guide"], ["wrist.parent.x"]).moves(robot, q, np.zeros(1), ["slider"], ["motor"])
     assert moves.determined.tolist() == [True, False] and moves.closes.all()
     assert np.isfinite(moves.joints["motor"][0]).all() and np.isnan(moves.joints["motor"][1]).all()
+
+
+def test_minimax_makes_the_largest_residuals_equal():
+    """Chebyshev: at the least of the largest residuals, p + 1 residuals have this size, or a variable is at its bound."""
+    robot = four_bar()
+    points = other_points(robot) + [0, 0, 0.01] * np.sin(np.arange(8))[:, None]
+    options = {"starts": 4, "improved": 2}
+    squares, largest = (
+        design(robot, CRANK, LENGTHS, [FramePath("tracer", points * [1, np.nan, 1])], minimax=minimax, **options)
+        for minimax in (False, True)
+    )
+    size = np.abs(largest.rows)
+    assert_allclose(size.max(), largest.cost, rtol=1e-12)
+    assert largest.cost < 0.95 * np.abs(squares.rows).max()
+    assert (size > largest.cost * (1 - 1e-5)).sum() + len(largest.at_bounds) >= len(LENGTHS) + 1
+    report = largest.report()
+    assert "FramePath: largest residual" in report and "pin1.parent.x" in report and " m" in report
+    assert_allclose(largest.values["pin1.parent.x"], 0.4 + largest.changes["pin1.parent.x"])
+    assert "pin1.parent.x: " in repr(largest)
+
+
+def test_tied_variables_stay_equal():
+    """Rods of a parallelogram printer of one length: the design has one variable, and derivatives of differences."""
+    printer = sarrus.mechanisms.delta_printer()
+    arm = Tied("arm", {f"ball{k}{side}.parent.z": -1.0 for k in (1, 2, 3) for side in "ab"})
+    longer = Dimensions(printer, printer.actuated, [arm]).changed([2e-3])
+    inputs = {name: np.array([0.28, 0.3, 0.29]) + 0.01 * k for k, name in enumerate(printer.actuated)}
+    points = longer.pose(longer.follow(inputs), "nozzle")[:, :3, 3]
+    made = design(printer, inputs, [Variable(arm, -0.01, 0.01)], [FramePath("nozzle", points)], starts=3, improved=1)
+    assert_allclose(made.changes["arm"], 2e-3, atol=1e-9)
+    assert_allclose(made.values["arm"], 0.336, atol=1e-9)
+    lengths = [joint.at_parent.translation[2] for joint in made.robot.description.joints if joint.name[:4] == "ball"]
+    assert_allclose(lengths, -0.336, atol=1e-9)
+
+
+def test_tied_errors_have_one_share_and_units():
+    robot = sarrus.mechanisms.slider_crank()
+    crank, inputs = Tied("crank", ["pin.parent.x"]), {"motor": [0.6, 2.0]}
+    ends = Tied("both", {"pin.parent.x": 1.0, "wrist.parent.x": 1.0})
+    budget = tolerances(robot, {crank: 5e-5, "motor.offset": 1e-3}, inputs, ["slider.x", "wrist"], samples=0)
+    assert (
+        budget.names == ("crank", "motor.offset") and budget.units == ("m", "rad") and budget.units_of == ("m", "rad")
+    )
+    assert "5e-05 m causes" in budget.report() and "0.001 rad causes" in budget.report()
+    alone = tolerances(robot, {"pin.parent.x": 5e-5, "wrist.parent.x": 5e-5}, inputs, ["slider.x"], samples=0)
+    both = tolerances(robot, {ends: 5e-5}, inputs, ["slider.x"], samples=2000)
+    parts = alone.parts[:, 0]  # the second crank angle is obtuse: a longer crank pulls the slider back
+    assert_allclose(both.first_order[:, 0], [parts[0].sum(), abs(parts[1, 0] - parts[1, 1])])
+    assert_allclose(both.drawn, both.first_order, rtol=0.08)
+
+
+def test_one_error_for_each_length():
+    """With "joints.parent.x" each bar between two joints has one error; "joints.x" has one at both frames of both joints."""
+    robot, inputs = sarrus.mechanisms.slider_crank(), {"motor": [0.6]}
+    names = {
+        key: tolerances(robot, {key: 5e-5}, inputs, ["slider.x"], samples=0).names
+        for key in ("joints.x", "joints.parent.x", "joints.child.x")
+    }
+    assert sum("pin.parent.x" in n for n in names.values()) == 2
+    assert len(names["joints.x"]) == 2 * len(names["joints.parent.x"]) == 2 * len(names["joints.child.x"])
+    assert all(name.endswith(".parent.x") for name in names["joints.parent.x"])
 
 
 def test_a_budget_is_drawn():

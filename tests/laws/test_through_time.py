@@ -398,6 +398,23 @@ def test_threads_and_company_change_nothing():
         )
 
 
+def test_one_state_with_parameters_of_several_steps():
+    robot = sarrus.mechanisms.four_bar()
+    q = robot.assemble()
+    v = robot.project_velocity(q, [2.0, 0.0, 0.0])
+    stiffness = [10.0, 30.0]
+
+    def spring(kp):
+        return PID("motor", proportional=kp, derivative=0.1, target=0.3)
+
+    several = D.step(robot, q, v, 1e-3, controller=spring(stiffness))
+    back = D.step_vjp(robot, q, v, 1e-3, np.ones(robot.nv), controller=spring(stiffness))
+    assert len(several.q) == 2 and back.q.shape == (2, robot.nv)
+    for i, kp in enumerate(stiffness):
+        assert_close(several.q[i], D.step(robot, q, v, 1e-3, controller=spring(kp)).q)
+        assert_close(back.q[i], D.step_vjp(robot, q, v, 1e-3, np.ones(robot.nv), controller=spring(kp)).q)
+
+
 def test_last_step_may_be_shorter():
     robot, q, v = crank_rocker()
     short = sarrus.simulate_many(robot, q, v, 0.025, dt=0.01, every=3)

@@ -180,6 +180,14 @@ class Closed(Dense):
             value = value + sum(c * x[k] ** n for n, c in enumerate(coefficients, 1))
             slope = sum(n * c * x[k] ** (n - 1) for n, c in enumerate(coefficients, 1))
             J[self.v_slice[name]] += slope * np.array([coordinate_rate(joint, x, e)[k] for e in np.eye(joint.nv)])
+        for product in spec.products:
+            at = [q[self.q_slice[name]] for name, _, _ in product]
+            factors = [law_values(function, x[k]) for x, (_, k, function) in zip(at, product, strict=True)]
+            value = value + np.prod([f for f, _ in factors])
+            for i, (x, (name, k, _)) in enumerate(zip(at, product, strict=True)):
+                joint, others = self.joints[name].joint, [f for j, (f, _) in enumerate(factors) if j != i]
+                rates = np.array([coordinate_rate(joint, x, e)[k] for e in np.eye(joint.nv)])
+                J[self.v_slice[name]] += factors[i][1] * np.prod(others) * rates
         return J, target_rate, value
 
     def _pfaffian(self, spec, q, place, time):
@@ -346,8 +354,10 @@ def row_count(spec):
 
 def law_values(law, time):
     """Return g(t) and its rate, which are analytic in t except at the ends of pieces."""
-    piece = max((k for k, start in enumerate(law.starts) if np.real(time) >= start), default=0)
-    s = time - law.starts[piece]
+    turns = np.floor((np.real(time) - law.starts[0]) / law.period) if law.period else 0.0
+    at = time - turns * law.period
+    piece = max((k for k, start in enumerate(law.starts) if np.real(at) >= start), default=0)
+    s = at - law.starts[piece]
     coefficients = law.coefficients[piece]
     value = sum((c * s**k for k, c in enumerate(coefficients)), 0 * s)
     slope = sum((k * c * s ** (k - 1) for k, c in enumerate(coefficients) if k), 0 * s)

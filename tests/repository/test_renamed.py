@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import sarrus
-from sarrus._renamed import ELEMENTS, MODULES, OPTIONS, RENAMED, with_new_kinds
+from sarrus._renamed import ELEMENTS, MODULES, OPTIONS, RENAMED, SYNONYMS, with_new_kinds
 from sarrus.cli import main
 from sarrus.simulation.storage import _Unpickler
 
@@ -41,6 +41,7 @@ OBJECTS = {
     "PinLoad": lambda: run_of_a_pendulum().joint_wrenches().summary[0],
     "PathTrackingError": lambda: sarrus.PathTrackingError("", np.zeros((1, 1)), np.zeros(1)),
     "Status": lambda: sarrus.results.Status,
+    "Builder": lambda: sarrus.Builder("nothing"),
     "Dimensions": lambda: sarrus.dimensions.Dimensions(sarrus.mechanisms.four_bar(), ["motor"]),
 }
 
@@ -65,6 +66,31 @@ def test_the_new_name_is_there(owner, name):
         assert hasattr(home, found[3])
     elif owner in OBJECTS and new.startswith(f"{owner}."):
         assert hasattr(owner_of(owner), new.partition(".")[2])
+
+
+@pytest.mark.parametrize("owner", SYNONYMS)
+def test_a_name_of_other_programs_raises_with_the_one_to_use(owner):
+    """All names in a cure exist."""
+    holder = owner_of(owner)
+    homes = {"sarrus": sarrus, "Mechanism": sarrus.mechanisms.pendulum(), "Builder": sarrus.Builder("nothing")}
+    for name, cure in SYNONYMS[owner].items():
+        with pytest.raises(AttributeError, match=f"{owner} has no attribute '{name}': use {re.escape(cure)}$"):
+            getattr(holder, name)
+        assert name not in RENAMED.get(owner, ())
+        names = re.findall(r"\b(sarrus|Mechanism|Builder)\.(\w+)", cure)
+        assert names or "=" in cure
+        assert all(hasattr(homes[home], attribute) for home, attribute in names)
+
+
+def test_a_bushing_has_six_stiffnesses():
+    """The joint that is named for Bushing, in the tree and as a loop joint: its wrench is stiffness times displacement."""
+    b, K = sarrus.Builder("bushing", gravity=(0, 0, 0)), np.arange(1.0, 7.0) * 100
+    b.add_body("block", sarrus.Inertia.sphere(1.0, 0.1))
+    b.add_joint("mount", sarrus.Gimbal("rx ry rz tx ty tz", stiffness=K, damping=0.1 * K), "ground", "block")
+    robot, small = b.build(), 1e-3 * np.arange(1.0, 7.0)
+    np.testing.assert_allclose(robot.bias_forces(small, small), K * small * 1.1, rtol=2e-3)
+    b.add_joint("other", sarrus.Gimbal("rx ry rz tx ty tz", stiffness=K), "ground", "block", loop=True)
+    np.testing.assert_allclose(b.build().bias_forces(small, 0 * small), 2 * K * small, rtol=2e-3)
 
 
 @pytest.mark.parametrize("name", [*(name for _, name in OLD), *OPTIONS, 'limits="stop"'])

@@ -67,7 +67,7 @@ def fault(error: BaseException, target: Target, strict: bool = False) -> str | N
         if kind is TypeError and not strict and not os.environ.get(STRICT):
             return None  # an error of Python itself for a value of the wrong type
         clear = isinstance(error, sarrus.SarrusError) or re.match(
-            r"\w+(\(\))? (must|is|has|got|missing|takes|needs|requires)\b", str(error)
+            r"\w+(\(\)| = \S+ s)? (must|is|has|got|missing|takes|needs|requires)\b", str(error)
         )
         return None if on_purpose or clear else "an error that sarrus did not raise"
     return None if documented else "an undocumented exception"

@@ -8,7 +8,7 @@ constraint rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -28,7 +28,16 @@ from .._arrays import (
 from .._core import Status
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.options import Branching, FrameTimeOptions, SearchOptions, Unpack, shows_options
-from ..errors import AssemblyError, BranchWarning, PathTrackingError, ShapeError, StateError, check_choice, warn_caller
+from ..errors import (
+    AssemblyError,
+    BranchWarning,
+    PathTrackingError,
+    ShapeError,
+    StateError,
+    check_choice,
+    warn_caller,
+    warn_of_model,
+)
 from ..spatial import Transform
 from .closing import (
     TOLERANCE,
@@ -68,7 +77,7 @@ def assemble(
       guess, and from random ones if this fails (see `starts`).
 
     The result depends neither on the spanning tree nor on the order of the description. Angles are shifted by full revolutions to be as near to
-    the initial guess as limits allow.
+    the initial guess as limits allow. Pfaffian rows do not restrict positions; a :class:`~sarrus.ModelWarning` names them if `fixed` joints move.
 
     Parameters
     ----------
@@ -120,8 +129,24 @@ def assemble(
     >>> [round(float(fourbar.assemble(near, fixed={"motor": -2.5})[2]), 3) for near in (q, mirrored)]
     [-2.01, 2.369]
     """
+    if fixed and robot._velocity_rows:
+        _warn_of_velocity_rows(
+            robot, fixed, "assemble", [name for name, joints in robot._velocity_rows.items() if joints]
+        )
     answer: Array = _closed(robot, {}, near, fixed, **options)
     return answer
+
+
+def _warn_of_velocity_rows(robot: LoopFunctions, prescribed: object, function: str, names: Iterable[str]) -> None:
+    """Issue a ModelWarning with those of the constraints that have rows on velocities only, unless all joints of the rows are prescribed."""
+    joints = prescribed if isinstance(prescribed, Mapping) else {}
+    related = {f"'{name}'": robot._velocity_rows[name] for name in names}
+    names = [name for name, of in related.items() if not of or any(joint not in joints for joint in of)]
+    if names:
+        warn_of_model(
+            f"{function}() does not use rows that constrain velocities only: those of {', '.join(names)}; for a relation of positions call "
+            "Builder.add_coupler, for a motion that keeps these rows call simulate()"
+        )
 
 
 def _closed(
@@ -345,7 +370,7 @@ def follow(
 
     Each step between two inputs is a prediction along the tangent and a correction that closes the loops; a step with a large correction is
     halved. Where branches cross, the path continues in the direction of its tangent. The motion that inputs and loops do not determine is
-    minimal.
+    minimal. Rows that constrain velocities only, as of rolling wheels, are not used; a :class:`~sarrus.ModelWarning` names them.
 
     Parameters
     ----------
@@ -388,6 +413,8 @@ def follow(
     (14, 3) [-1.324]
     """
     steps = checked_steps(max_step, min_step)
+    if robot._velocity_rows:
+        _warn_of_velocity_rows(robot, joints, "follow", robot._velocity_rows)
     joints, frames = {} if joints is None else joints, {} if frames is None else frames
     check_frames(robot, frames, "joints")
     targets_by_frame = {
@@ -429,7 +456,7 @@ def follow(
 
 @shows_options
 def complete_velocity(
-    robot: LoopFunctions, q: ArrayLike, joints: Rates, *, frames: Rates | None = None, **options: Unpack[FrameTimeOptions]
+    robot: LoopFunctions, q: ArrayLike, joints: Rates | None = None, *, frames: Rates | None = None, **options: Unpack[FrameTimeOptions]
 ) -> Array:  # fmt: skip
     """Compute the constraint-consistent velocity (..., nv), J v = c, with given velocities of joints and frames.
 
@@ -438,7 +465,7 @@ def complete_velocity(
     Parameters
     ----------
     q : (..., nq) configuration that closes the loops [rad, m, quaternions (x, y, z, w)]
-    joints : joint to its velocity: (...), or (..., nv of the joint) [rad/s, m/s]
+    joints : joint to its velocity: (...), or (..., nv of the joint) [rad/s, m/s]; default: none, if there are `frames`
     frames : frame to its velocity [angular; linear] (..., 6), as :meth:`velocity` returns it, or to the velocity of its origin only, (..., 3)
         [rad/s, m/s]
     expressed_in : axes of the frames' velocities: "frame", the frame's own, or "world_aligned"
@@ -465,7 +492,7 @@ def complete_velocity(
 
     >>> delta = sarrus.mechanisms.delta()
     >>> q = delta.inverse_kinematics({"platform": (0.05, 0.0, -0.5)})
-    >>> v = delta.complete_velocity(q, {}, frames={"platform": (0.1, 0.0, 0.0)}, expressed_in="world_aligned")
+    >>> v = delta.complete_velocity(q, frames={"platform": (0.1, 0.0, 0.0)}, expressed_in="world_aligned")
     >>> [round(float(v[delta.joint(name).v_slice][0]), 3) for name in delta.actuated]
     [-0.254, 0.165, 0.165]
     """
@@ -475,7 +502,7 @@ def complete_velocity(
 
 @shows_options
 def complete_acceleration(
-    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, joints: Rates, *, frames: Rates | None = None,
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, joints: Rates | None = None, *, frames: Rates | None = None,
     **options: Unpack[FrameTimeOptions],
 ) -> Array:  # fmt: skip
     """Compute the constraint-consistent acceleration (..., nv) with given accelerations of joints and frames, J a = gamma(q, v).
@@ -485,7 +512,7 @@ def complete_acceleration(
     Parameters
     ----------
     q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s] that satisfy the constraints
-    joints : joint to its acceleration: (...), or (..., nv of the joint) [rad/s², m/s²]
+    joints : joint to its acceleration: (...), or (..., nv of the joint) [rad/s², m/s²]; default: none, if there are `frames`
     frames : frame to its classical acceleration (..., 6), as :meth:`acceleration` returns it, or to the acceleration of its origin only, (..., 3)
         [rad/s², m/s²]
     expressed_in, time, out, threads, return_status : as in :meth:`complete_velocity`
@@ -553,9 +580,18 @@ Prepared = tuple[Closing, Array, Array | None, Array | None]
 
 
 def completed(
-    robot: LoopFunctions, q: ArrayLike, v: ArrayLike | None, joint_rates: Rates, frames: Rates | None, options: Any
+    robot: LoopFunctions,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    joint_rates: Rates | None,
+    frames: Rates | None,
+    options: Any,
 ) -> Any:
     """Return velocities (..., nv), or accelerations if v is not None, of least norm with the given motions of joints and frames."""
+    if joint_rates is None:
+        if frames is None:
+            raise TypeError("no motion is given: pass that of joints, as 'joints', or that of frames, as 'frames'")
+        joint_rates = {}
     axes = options.pop("expressed_in", "frame")
     if not isinstance(axes, str) or axes not in AXES:
         raise ValueError(f"expressed_in must be 'frame' or 'world_aligned'; got {axes!r}")

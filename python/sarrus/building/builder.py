@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import _core
 from .._arrays import Array, ArrayLike
-from .._renamed import renamed_arguments
+from .._renamed import renamed_arguments, renamed_attribute
 from ..description.constraints import DECLARED, KINDS, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
 from ..description.contacts import NO_CONTACTS, SOME_CONTACTS, ContactSpec, PointsFunction, ShapeSpec
 from ..description.joints import PARAMETERS, Cable, Fixed, JointType
@@ -21,7 +21,7 @@ from ..laws import Law, as_law
 from ..mechanism import Mechanism
 from ..shapes import ContactShape, Shape
 from ..spatial import Inertia
-from .changes import BodyPoint, Changes, Coordinate, Placement, checked_dict, term
+from .changes import BodyPoint, Changes, Coordinate, Placement, checked_dict, is_product, product, term
 
 _WELD = Fixed()
 
@@ -61,6 +61,9 @@ class Builder(Changes):
     >>> b.build().gravity_forces([np.pi / 2]).round(3)
     array([9.81])
     """
+
+    if not TYPE_CHECKING:
+        __getattr__ = renamed_attribute
 
     # ---- bodies, joints, frames --------------------------------------------------------------------------------------
 
@@ -384,20 +387,37 @@ class Builder(Changes):
         """
         self._add(DistanceSpec, name, first, second, length)
 
-    def add_coupler(self, name: str, coordinates: Mapping[Any, ArrayLike], *, offset: Law | float = 0.0) -> None:
-        """Add a relation of joint coordinates, such as a gear, a belt, a differential or a cam: one constraint row, sum of P_i(q_i) = offset.
+    def add_coupler(
+        self, name: str, coordinates: Mapping[Any, ArrayLike | Law | Sequence[Law]], *, offset: Law | float = 0.0
+    ) -> None:
+        """Add a relation of joint coordinates, such as a gear, a belt, a differential or a cam: one constraint row, sum of terms = offset.
+
+        Each entry of `coordinates` is a term [rad, m], a function of one coordinate or a product of functions of several:
+
+        ===========================  =============================  ===================================================
+        key                          value                          term
+        ===========================  =============================  ===================================================
+        "a"                          number r                       r a
+        "a"                          numbers (c1, c2, ...)          c1 a + c2 a^2 + ...
+        "a"                          function f                     f(a)
+        ("a", "b", ...)              number r                       r a b ...
+        ("a", "b", ...)              functions (f, g, ...)          f(a) g(b) ...
+        ===========================  =============================  ===================================================
+
+        A coordinate is the name of a joint, or (name, index) if the joint has several coordinates. A function is one of :mod:`sarrus.laws`, such as
+        ``table`` or ``harmonic``, whose argument is the coordinate [rad, m] instead of the time. For a second term of a coordinate, write ``("a",)``.
 
         Parameters
         ----------
         name : name of the constraint
-        coordinates : joint, or (joint, index) if it has several coordinates, to the coefficients of its polynomial P_i: a number r for
-            r q, or a sequence (c1, c2, ...) for c1 q + c2 q^2 + ... Each term has the unit of `offset` [rad, m]
+        coordinates : dict of the terms, see above
         offset : right-hand side, a number or a function of time (``sarrus.laws``), which drives a differential [rad, m]
 
         Raises
         ------
         ModelError
-            - A coordinate occurs twice, or all coefficients are zero.
+            - A coordinate occurs twice in polynomials, or all terms are constant.
+            - A product does not have one function for each coordinate.
             - The rate of a coordinate is not a velocity: Spherical and Free joints, and displacements of Planar joints.
             - A joint is a loop joint, which has no coordinates. If the library selects it as a loop joint, :meth:`build` raises the error; add the
               joint with ``tree=True``.
@@ -413,11 +433,26 @@ class Builder(Changes):
         >>> b.add_coupler("mesh", {"small_axle": 0.1, "large_axle": 0.2})
         >>> b.build().constraint_residual([1.0, -0.5]).tolist()
         [0.0]
+
+        An eccentric lifts a follower by 10 mm, z = 0.01 (1 - cos(angle)):
+
+        >>> b = sarrus.Builder("eccentric")
+        >>> for body in ("cam", "follower"):
+        ...     b.add_body(body, sarrus.Inertia.sphere(1.0, 0.05))
+        >>> b.add_joint("shaft", sarrus.Revolute("y"), "ground", "cam", tree=True)
+        >>> b.add_joint("lift", sarrus.Prismatic("z"), "ground", "follower", tree=True)
+        >>> profile = sarrus.laws.harmonic(-0.01, rate=1.0, phase=np.pi / 2, offset=0.01)
+        >>> b.add_coupler("contact", {"lift": 1.0, "shaft": -profile})
+        >>> eccentric = b.build()
+        >>> float(eccentric.assemble(fixed={"shaft": np.pi / 2})[1].round(12))
+        0.01
         """
-        by_coordinate = checked_dict(coordinates, f"constraint '{name}'", "joints to coefficients")
-        terms = tuple(term(coordinate, coefficients) for coordinate, coefficients in by_coordinate.items())
+        subject = f"constraint '{name}'"
+        by_coordinate = checked_dict(coordinates, subject, "joints to coefficients")
+        terms = tuple(term(key, value) for key, value in by_coordinate.items() if not is_product(key, value))
+        products = tuple(product(key, value, subject) for key, value in by_coordinate.items() if is_product(key, value))
         law = offset if isinstance(offset, Law) else None
-        self._add(CouplerSpec, name, terms, 0.0 if law else offset, law)
+        self._add(CouplerSpec, name, terms, 0.0 if law else offset, law, products)
 
     def add_prescribed_motion(self, name: str, joint: Coordinate, law: Law | float) -> None:
         """Prescribe a coordinate of a joint as a function of time, q(t) = law(t): one constraint row. The joint's coordinates remain in q.

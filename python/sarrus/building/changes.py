@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _core
@@ -13,6 +14,7 @@ from ..description.contacts import ContactSpec, ShapeSpec, names_of_contacts
 from ..description.joints import Fixed, JointType
 from ..description.specs import BodySpec, Description, FrameSpec, JointSpec, SpringSpec, VisualSpec
 from ..errors import ModelError, check_name
+from ..laws import Law, as_law, polynomial
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
 
@@ -39,6 +41,30 @@ def term(coordinate: object, coefficients: ArrayLike) -> tuple[Any, Any, ArrayLi
     if isinstance(coordinate, tuple) and len(coordinate) == 2:
         return (*coordinate, coefficients)
     return coordinate, None, coefficients
+
+
+def product(key: object, value: Any, subject: str) -> tuple[tuple[Any, Any, Law], ...]:
+    """Return the factors (joint, index, function) of a product of functions of coordinates."""
+    coordinates = key if isinstance(key, tuple) and not _is_coordinate(key) else (key,)
+    functions = list(value) if isinstance(value, (list, tuple)) else [value] if isinstance(value, Law) else []
+    if isinstance(value, Real):
+        number = as_law(value, f"{subject}: factor of {key!r}").coefficients[0][0]
+        functions = [polynomial(0.0, x) for x in (number, *[1.0] * (len(coordinates) - 1))]
+    if len(functions) != len(coordinates) or not all(isinstance(function, Law) for function in functions):
+        raise ModelError(
+            f"{subject}: the product {key!r} needs a number, or {len(coordinates)} functions such as sarrus.laws.harmonic(1.0, rate=2.0), one for "
+            f"each coordinate; got {value!r}"
+        )
+    return tuple((*term(x, 0.0)[:2], function) for x, function in zip(coordinates, functions, strict=True))
+
+
+def is_product(key: object, value: object) -> bool:
+    """Return True for several coordinates, or for one with a function, in the dict of a coupler."""
+    return isinstance(value, Law) or (isinstance(key, tuple) and bool(key) and not _is_coordinate(key))
+
+
+def _is_coordinate(key: tuple[Any, ...]) -> bool:
+    return not all(isinstance(part, (str, tuple)) for part in key)
 
 
 # ---- parts, by name ----------------------------------------------------------------------------------------------

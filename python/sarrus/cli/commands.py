@@ -8,14 +8,14 @@ import difflib
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .. import IntegrationError, Trajectory, build_info, load, mechanisms, simulate, view
+from .. import IntegrationError, ShapeError, Trajectory, build_info, load, mechanisms, simulate, view
 from .._arrays import Array
 from .._core import tolerances
 from .._files import replacing
@@ -24,19 +24,10 @@ from ..analysis.closing import coordinates, start_near, velocities_of
 from ..analysis.linear_algebra import ScaledLoops
 from ..analysis.mobility import Mobility
 from ..control import FeedforwardEffort
-from ..errors import (
-    ModelError,
-    ModelWarning,
-    NameNotFoundError,
-    SarrusError,
-    ShapeError,
-    StateError,
-    printable,
-    raise_no_such_name,
-)
+from ..design import grashof_class
+from ..errors import ModelError, ModelWarning, NameNotFoundError, SarrusError, StateError, check_name, printable
 from ..figures.canvas import check_film
 from ..figures.figures import QUANTITIES
-from ..figures.skeleton import Skeleton
 from ..io import WRITERS, save
 from ..io.document import NO_CONTACTS
 from ..laws import Law
@@ -109,12 +100,10 @@ def start(robot: Mechanism, positions: Mapping[str, Array], velocities: Mapping[
             close = difflib.get_close_matches(name, robot.joints, n=1)
             hint = f"; did you mean '{close[0]}'?" if close else ";"
             raise NameNotFoundError(f"no joint is named '{name}'{hint} joints: {', '.join(robot.joints) or 'none'}")
-    for name, value in positions.items():
-        if np.size(value) != (nq := robot.joint(name).type.nq):
-            raise ShapeError(f"joint '{name}' has {_counted(nq, 'coordinate')}; got {np.size(value)}")
-    for name, value in velocities.items():
-        if np.size(value) != (nv := robot.joint(name).type.nv):
-            raise ShapeError(f"joint '{name}' has {_counted(nv, 'velocity', 'velocities')}; got {np.size(value)}")
+    for values, size, words in ((positions, "nq", ("coordinate",)), (velocities, "nv", ("velocity", "velocities"))):
+        for name, value in values.items():
+            if np.size(value) != (n := getattr(robot.joint(name).type, size)):
+                raise ShapeError(f"joint '{name}' has {_counted(n, *words)}; got {np.size(value)}")
     if robot.nc:
         q = robot.assemble(fixed=positions, time=0.0)
     else:
@@ -125,10 +114,8 @@ def start(robot: Mechanism, positions: Mapping[str, Array], velocities: Mapping[
     tree_velocities = {name: value for name, value in velocities.items() if not robot.joint(name).closes_loop}
     near = robot.project_velocity(q, velocities_of(robot, tree_velocities, "velocities"), time=0.0)
     rates = robot.joint_states(q, near, time=0.0).v
-    reached = [f"{name}={','.join(f'{x:.6g}' for x in rates[name])}" for name in velocities]
-    raise StateError(
-        f"the constraints do not allow these velocities; the nearest allowed velocities: {' '.join(reached)}"
-    )
+    reached = " ".join(f"{name}={','.join(f'{x:.6g}' for x in rates[name])}" for name in velocities)
+    raise StateError(f"the constraints do not allow these velocities; the nearest allowed velocities: {reached}")
 
 
 # ---- demo ------------------------------------------------------------------------------------------------------------
@@ -152,8 +139,7 @@ def demo(arguments: argparse.Namespace) -> int:
             print(f"{name:<20}{_described(name)}".rstrip())
         return 0
     name, output = arguments.name, arguments.output or Path(f"{arguments.name}.png")
-    if name not in (VALVE, *mechanisms.__all__):
-        raise_no_such_name("demonstration", name, (VALVE, *mechanisms.__all__))
+    check_name("demonstration", name, (VALVE, *mechanisms.__all__))
     if name == VALVE:
         _close_valve(output)
     else:
@@ -277,7 +263,7 @@ def info(arguments: argparse.Namespace) -> int:
     print(f"\n{_tree(robot)}")
     if robot.nc:
         print(f"\n{open_loops or robot.mobility(q)}")
-        if not open_loops and (linkage_class := grashof(robot, q)):
+        if not open_loops and (linkage_class := grashof_class(robot, q)):
             print(f"  {'Grashof':<20}{linkage_class}")
     if robot.warnings:
         print("\n".join(["\nwarnings", *(f"  {printable(warning)}" for warning in robot.warnings)]))
@@ -299,10 +285,8 @@ def _counts(robot: Mechanism, q: Array | None) -> dict[str, str]:
     local = "" if finite == mobility.degrees_of_freedom else f" here, {'?' if finite is None else finite} finite"
     if mobility.redundant:
         facts["loops"] += f", {mobility.redundant} of them redundant"
-    return {
-        "degrees of freedom": f"{mobility.degrees_of_freedom}{local} ({sizes}; Kutzbach {mobility.kutzbach})",
-        **facts,
-    }
+    freedom = f"{mobility.degrees_of_freedom}{local} ({sizes}; Kutzbach {mobility.kutzbach})"
+    return {"degrees of freedom": freedom, **facts}
 
 
 def _tree(robot: Mechanism) -> str:
@@ -402,7 +386,7 @@ def generated(arguments: argparse.Namespace) -> int:
     )  # fmt: skip
     for f in code.functions.values():
         print(f"{f.name}: {_counted(f.statements, 'operation')}")
-    print(f"wrote {', '.join(map(str, (code.header, code.source, *code.others)))}")
+    print(f"wrote {', '.join(map(str, (code.header, code.source, *code.others)))}: {_counted(code.lines, 'line')} of C")
     return 0
 
 
@@ -578,26 +562,22 @@ def suspicious(robot: Mechanism) -> Iterator[str]:
 
 
 def _mass_findings(robot: Mechanism) -> Iterator[str]:
-    bodies, size = robot.description.bodies, robot._length
-    heaviest = max((body.inertia.mass for body in bodies), default=0.0)
+    inertias, far = {body.name: body.inertia for body in robot.description.bodies}, FAR * robot._length
+    size = f"{FAR:g} times the mechanism's size ({robot._length:.2g} m)"
+    heaviest = max((I.mass for I in inertias.values()), default=0.0)
     if heaviest == 0.0:
         yield "no body has mass"
-    light = [b for b in bodies if 0.0 < b.inertia.mass < LIGHT * heaviest]
-    if light:
-        least = min(b.inertia.mass for b in light)
-        yield f"tiny mass (least {least:.2g} kg, largest body {heaviest:.3g} kg); accelerations lose digits: {_names(light)}"
-    unphysical = [
-        b for b in bodies if not b.inertia.is_physical() and not any(f"'{b.name}'" in w for w in robot.warnings)
-    ]
-    if unphysical:
-        yield f"unphysical inertia: {_names(unphysical)}"
-    massive = [b for b in bodies if b.inertia.mass > 0.0]
-    wide = [b for b in massive if b.inertia.principal_moments.max() > b.inertia.mass * (FAR * size) ** 2]
-    if wide:
-        yield f"radius of gyration over {FAR:g} times the mechanism's size ({size:.2g} m); is the inertia in kg m²? {_names(wide)}"
-    off = [b for b in massive if np.abs(b.inertia.com).max() > FAR * size]
-    if off:
-        yield f"centre of mass over {FAR:g} times the mechanism's size ({size:.2g} m) from the body's origin; is it in m? {_names(off)}"
+    massive = {name: I for name, I in inertias.items() if I.mass > 0.0}
+    if light := [name for name, I in massive.items() if I.mass < LIGHT * heaviest]:
+        masses = f"least {min(massive[name].mass for name in light):.2g} kg, largest body {heaviest:.3g} kg"
+        yield f"tiny mass ({masses}); accelerations lose digits: {listed(light)}"
+    unphysical = [name for name, I in inertias.items() if not I.is_physical()]
+    if silent := [name for name in unphysical if not any(f"'{name}'" in warning for warning in robot.warnings)]:
+        yield f"unphysical inertia: {listed(silent)}"
+    if wide := [name for name, I in massive.items() if I.principal_moments.max() > I.mass * far**2]:
+        yield f"radius of gyration over {size}; is the inertia in kg m²? {listed(wide)}"
+    if off := [name for name, I in massive.items() if np.abs(I.com).max() > far]:
+        yield f"centre of mass over {size} from the body's origin; is it in m? {listed(off)}"
 
 
 def _loop_findings(robot: Mechanism) -> Iterator[str]:
@@ -647,47 +627,3 @@ def _rounding_findings(robot: Mechanism, q: Array) -> Iterator[str]:
         values = f"{before} {s[loose]:.2g}"
         freedoms = f"{robot.nv - rank} degrees of freedom, and {robot.nv - loose} within {ROUNDED:g}"
         yield f"rows are inconsistent within rounding: {freedoms}; {values}. sarrus.without_redundant_constraints(robot) replaces joints by joints with fewer rows"
-
-
-def _names(bodies: Iterable[object]) -> str:
-    return listed([body.name for body in bodies])  # type: ignore[attr-defined]
-
-
-# ---- four-bar linkages -----------------------------------------------------------------------------------------------
-
-
-SAME = 1e-9  # two sums of lengths are considered equal up to this relative difference
-
-
-def grashof(robot: Mechanism, q: Array) -> str:
-    """Return the name of the Grashof class of a planar four-bar linkage with four revolute joints; "" for all other mechanisms.
-
-    If the sum of the shortest and the longest link is smaller than the sum of the other two (Grashof 1883), the shortest link can rotate fully. The
-    class depends on the position of the shortest link.
-    """
-    joints = [robot.joint(name) for name in (*robot.joints, *robot.loop_joints)]
-    if len(robot.constraints) != 1 or len(joints) != 4 or {joint.kind for joint in joints} != {"Revolute"}:
-        return ""
-    skeleton, links = Skeleton(robot), dict[str, list[Array]]((name, []) for name in ("ground", *robot.bodies))
-    axes = np.array([skeleton.joint_axis(q, joint.name) for joint in joints])
-    for name, point in skeleton.joint_points(q).items():
-        for body in (robot.joint(name).parent, robot.joint(name).child):
-            links[body].append(point - axes[0] * (axes[0] @ point))
-    if np.abs(np.cross(axes, axes[0])).max() > SAME or {len(ends) for ends in links.values()} != {2}:
-        return ""
-    length = {body: float(np.linalg.norm(a - b)) for body, (a, b) in links.items()}
-    shortest, *middle, longest = sorted(length, key=length.__getitem__)
-    spare = sum(length[body] for body in middle) - length[shortest] - length[longest]
-    terms = (
-        f"{length[shortest]:.4g} + {length[longest]:.4g} {{}} {' + '.join(f'{length[body]:.4g}' for body in middle)} m"
-    )
-    if abs(spare) <= SAME * length[longest]:
-        return f"change point: {terms.format('=')}; it can fold flat, and two branches meet there"
-    if spare < 0.0:
-        return f"triple rocker: {terms.format('>')}; no link turns fully"
-    grounded = {
-        body for joint in joints if "ground" in (joint.parent, joint.child) for body in (joint.parent, joint.child)
-    }
-    kind = "double crank" if shortest == "ground" else "crank-rocker" if shortest in grounded else "double rocker"
-    turns = "both grounded links turn" if shortest == "ground" else f"{shortest} turns"
-    return f"{kind}: {terms.format('<')}; {turns} fully"

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 from .._renamed import raise_renamed
 
 if TYPE_CHECKING:
-    from . import elements, path, tasks
+    from . import elements, path, tasks, timing
     from .element import ForceElement as ForceElement
     from .elements import *  # noqa: F403
     from .path import *  # noqa: F403
     from .tasks import *  # noqa: F403
+    from .timing import *  # noqa: F403
 
     __all__: list[str] = []
-    for _module in (elements, path, tasks):
+    for _module in (elements, path, tasks, timing):
         __all__ += _module.__all__
 
-_MODULES = ("elements", "path", "tasks")  # in the order of their loading times
+_MODULES = ("elements", "path", "tasks", "timing")  # in the order of their loading times
 
 
 def __getattr__(name: str) -> Any:

@@ -20,18 +20,22 @@ The core computes paths (cpp/position/waypoint_path.hpp).
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .. import _core
 from .._arrays import Array, ArrayLike, NDArray, real_array
 from ..errors import ModelError, ShapeError, StateError
-from ..laws import Law, spline
+from ..laws import Law, quintic_pieces, spline
 from ..mechanism import Mechanism, checked_mechanism
+
+if TYPE_CHECKING:
+    from .timing import TimedPath
 
 __all__ = ["Path", "path_through"]
 
@@ -147,6 +151,9 @@ class Path:
     def _spline(self) -> _core.Path:
         return _core.Path(self.mechanism, self.t, self.q, self.v, self._guide)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: x for name, x in vars(self).items() if name != "_spline"}
+
     def __reduce__(self) -> tuple[type[Path], tuple[Any, ...]]:
         return type(self), (self.mechanism, self.t, self.q, self.v, self._guide)
 
@@ -191,13 +198,72 @@ class Path:
             raise ModelError(f"Path.law requires a joint without a quaternion; '{joint}' is {j.type}: use Path.at")
         if not isinstance(index, Integral) or isinstance(index, bool) or index not in range(j.nq):
             raise ModelError(f"joint '{joint}' has {j.nq} coordinates; index {index!r} is out of range")
-        k = j.q_slice.start + int(index)
+        return self._law(
+            j.q_slice.start + int(index), self.mechanism._length if j.type.coordinates[int(index)][1] == "m" else 1.0
+        )
+
+    def _law(self, k: int, size: float) -> Law:
+        """Return coordinate k of q as a function of time; `size`: its typical size."""
         if self._guide is None:
             rates = self.mechanism._coordinate_rate(self.q[[0, -1]], self.v[[0, -1]])[:, k].tolist()
             return spline(self.t, self.q[:, k], slopes=(rates[0], rates[1]))
-        is_length = j.type.coordinates[int(index)][1] == "m"
-        starts, rows = self._spline.time_function(k, self.mechanism._length if is_length else 1.0)
+        starts, rows = self._spline.time_function(k, size)
         return Law(tuple(starts.tolist()), tuple(map(tuple, rows.tolist())))
+
+    def timed(
+        self, *, velocity: Any = None, acceleration: Any = None, effort: Any = None,
+        feed: Mapping[str, ArrayLike] | None = None, grid: int = 1000,
+    ) -> TimedPath:  # fmt: skip
+        """Return the fastest motion along this path, from rest to rest, within limits of motors and tools.
+
+        Only the geometry q(s) of the path is used, with its time as the parameter s. The timing s(t) is computed by reachability analysis: s'' is
+        constant in each interval of a grid, and the limits hold in the whole interval, up to errors of third order in its length. The efforts
+        of mechanisms with loops are those of :meth:`~sarrus.Mechanism.actuator_efforts`; they include dampers and dry friction of joints.
+
+        Parameters
+        ----------
+        velocity, acceleration : limits of joints [rad/s, m/s; rad/s², m/s²], one number for all motors (without motors: all joints of the tree), or a
+            mapping of joints (of the tree or of loops) to numbers or (nv,); default and joints without an entry: the `velocity_limit` of motors, and no limit of accelerations
+        effort : limits of motors, as a number or a mapping [N m, N]; default and motors without an entry: `effort_limit`
+        feed : mapping of frames' names to the largest speed of their origin [m/s], or to (speed, acceleration [m/s²])
+        grid : approximate number of intervals; at least two between two waypoints
+
+        Returns
+        -------
+        TimedPath, a :class:`Path` that starts at t = 0, with `duration` and `active`, the active limit in each interval
+
+        Raises
+        ------
+        ModelError, ShapeError, NameNotFoundError
+            A limit is not positive, no limit bounds the motion, or the mechanism has prescribed motions.
+        StateError, NotRealizableError
+            The path cannot be traversed within the limits, for example because a motor cannot hold a pose; or the motors cannot produce the motion.
+
+        References
+        ----------
+        Pham and Pham, A New Approach to Time-Optimal Path Parameterization Based on Reachability Analysis, IEEE T-RO 34, 2018.
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> from sarrus.control.path import path_through
+        >>> arm = sarrus.mechanisms.double_pendulum()
+        >>> path = path_through(arm, [0.0, 1.0, 3.0], [[0.0, 0.0], [0.5, 1.0], [1.0, 0.0]])
+        >>> timed = path.timed(velocity=2.0, acceleration=10.0)
+        >>> q, v, a = timed.at(timed.duration / 2)
+        >>> bool(abs(v).max() <= 2.0 and abs(a).max() <= 10.0), timed.duration < 3.0
+        (True, True)
+        """
+        from .timing import timed
+
+        return timed(self, velocity, acceleration, effort, feed, grid)
+
+
+def _quintics(t: Array, values: Array, ends: Array | None = None) -> Law:
+    """Return the time function by :func:`~sarrus.laws.quintic_pieces`; it is linear before and after."""
+    pieces = quintic_pieces(t, values, ends)
+    rows = np.array([[*values[0, :2], 0, 0, 0, 0], *pieces, [*values[-1, :2], 0, 0, 0, 0]])
+    return Law((t[0], *t.tolist()), tuple(map(tuple, rows.tolist())))
 
 
 # ---- checks of arguments -------------------------------------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from .. import _core
 from ..errors import ModelError
 from ..laws import Law
@@ -185,7 +187,7 @@ class RollingSpec(ConstraintSpec):
 
 @dataclass(frozen=True)
 class CouplerSpec(ConstraintSpec):
-    """Relation between joint coordinates: the sum of a polynomial of each coordinate equals offset + law(t) [rad, m].
+    """Relation between joint coordinates: the sum of polynomials, and of products of functions, equals offset + law(t) [rad, m].
 
     Attributes
     ----------
@@ -194,11 +196,13 @@ class CouplerSpec(ConstraintSpec):
         polynomials have no constant terms
     offset : constant part of the right-hand side [rad, m]
     law : time function that is added to the offset [rad, m], or None
+    products : factors (joint, index of its coordinate, function of the coordinate) of each product [rad, m]
     """
 
     terms: tuple[tuple[str, int, tuple[float, ...]], ...]
     offset: float = 0.0
     law: Law | None = None
+    products: tuple[tuple[tuple[str, int, Law], ...], ...] = ()
 
     @property
     def kind(self) -> str:
@@ -206,21 +210,41 @@ class CouplerSpec(ConstraintSpec):
 
     @property
     def position_joints(self) -> tuple[str, ...]:
-        return tuple(joint for joint, _, _ in self.terms)
+        return tuple(joint for joint, _ in self.coordinates)
+
+    @property
+    def coordinates(self) -> tuple[tuple[str, int], ...]:
+        """(joint, index) of the coordinates, each once."""
+        parts = (*self.terms, *(factor for product in self.products for factor in product))
+        return tuple(dict.fromkeys((joint, index) for joint, index, _ in parts))
+
+    @property
+    def is_polynomial(self) -> bool:
+        """True if the sum contains only polynomials of one coordinate each, and the right-hand side is a number."""
+        return self.law is None and not self.products
 
     def prescribed(self, time: float) -> tuple[str, int, float] | None:
-        if self.law is None or len(self.terms) != 1 or self.terms[0][2] != (1.0,):
+        if self.law is None or self.products or len(self.terms) != 1 or self.terms[0][2] != (1.0,):
             return None
         joint, index, _ = self.terms[0]
         return joint, index, self.offset + self.law(time)
 
     def with_locked(self, joint: str, q: Sequence[float]) -> ConstraintSpec | None:
         fixed = [(q[k], coefficients) for name, k, coefficients in self.terms if name == joint]
-        still = sum(c * x**n for x, coefficients in fixed for n, c in enumerate(coefficients, 1))
-        left, offset = tuple(term for term in self.terms if term[0] != joint), self.offset - still
-        if left:
-            return replace(self, terms=left, offset=offset)
-        size = sum(abs(c * x**n) for x, coefficients in fixed for n, c in enumerate(coefficients, 1))
+        numbers = [c * x**n for x, coefficients in fixed for n, c in enumerate(coefficients, 1)]
+        products = []
+        for product in self.products:
+            number = float(np.prod([function(q[k]) for name, k, function in product if name == joint]))
+            moving = tuple(factor for factor in product if factor[0] != joint)
+            if moving:
+                (name, k, function), *others = moving
+                products.append(((name, k, function * number), *others))
+            else:
+                numbers.append(number)
+        left, offset = tuple(term for term in self.terms if term[0] != joint), self.offset - sum(numbers)
+        if left or products:
+            return replace(self, terms=left, offset=offset, products=tuple(products))
+        size = sum(map(abs, numbers))
         if self.law is None and abs(offset) <= 1e-9 * (size + abs(self.offset)):
             return None
         reason = "prescribes it by a time function" if self.law else f"would be violated by {offset:.3g}"
@@ -230,7 +254,8 @@ class CouplerSpec(ConstraintSpec):
 
     def __str__(self) -> str:
         right = "law(t)" if self.law is not None else f"{self.offset:g}"
-        return f"{self.name}: {self.kind} ─ {' + '.join(_polynomial(*term) for term in self.terms)} = {right}"
+        products = [" ".join(f"f({_named(joint, index)})" for joint, index, _ in product) for product in self.products]
+        return f"{self.name}: {self.kind} ─ {' + '.join([*(_polynomial(*term) for term in self.terms), *products])} = {right}"
 
 
 @dataclass(frozen=True)
@@ -310,8 +335,12 @@ class TargetSpec(ConstraintSpec):
         return f"{self.name}: {'coordinates' if self.joint else 'pose' if self.turned else 'point'}"
 
 
+def _named(joint: str, index: int) -> str:
+    return joint if index == 0 else f"{joint}[{index}]"
+
+
 def _polynomial(joint: str, index: int, coefficients: Sequence[float]) -> str:
-    q = joint if index == 0 else f"{joint}[{index}]"
+    q = _named(joint, index)
     powers = [f"{c:g} {q}{'' if k == 0 else f'^{k + 1}'}" for k, c in enumerate(coefficients) if c != 0.0]
     return " + ".join(powers) or f"0 {q}"
 

@@ -35,6 +35,7 @@ import numpy as np
 
 from .. import _core
 from .._arrays import Array, ArrayLike, real_numbers
+from ..errors import ModelError
 
 if TYPE_CHECKING:
     from typing import Self
@@ -43,6 +44,10 @@ TURN = 2.0 * math.pi
 # tolerance of joint limits [rad, mean body sizes]: larger than the error of loop closure in any joint
 LIMIT_MARGIN = 1e-5
 PARAMETERS = ("rx", "ry", "rz", "tx", "ty", "tz")
+SHARED = (  # line of a type's docstring that is replaced by the docstring of the base class
+    "    limits, velocity_limit, effort_limit, damping, friction, armature, stiffness, rest : as for "
+    "``sarrus.description.joints.JointType``"
+)
 PASSIVE = ("damping", "friction", "armature", "stiffness", "rest")
 BOUNDS = ("velocity_limit", "effort_limit")
 _CORE: dict[str, dict[str, Any]] = _core.joint_table()
@@ -157,6 +162,9 @@ class JointType:
     free_components: ClassVar[int | None] = None
 
     def __init_subclass__(cls) -> None:
+        if cls.__doc__ and JointType.__doc__:  # for help(): the arguments that all types share
+            shared = JointType.__doc__.partition("----------\n")[2].partition("\n\n")[0]
+            cls.__doc__ = cls.__doc__.replace(SHARED, shared)
         for name, fact in _CORE.get(cls.__name__, {}).items():
             setattr(cls, name, fact)
         cls.nq, cls.nv = len(cls.coordinates), len(cls.velocities)
@@ -164,6 +172,14 @@ class JointType:
     def __post_init__(self) -> None:
         core, fields = _core.joint_type(self.kind, vars(self))
         vars(self).update(fields, _core=core)
+        if self.quaternion and self.nv == 3:  # a ball joint's springs act on the rotation vector
+            return
+        for k in np.flatnonzero(self.stiffness):
+            if not self.rates[k]:
+                raise ModelError(
+                    f"a {self.kind} joint cannot have stiffness along velocity {k}, which is not the rate of a coordinate; use "
+                    'sarrus.Gimbal("rx ry rz tx ty tz", stiffness=...) with the free parameters that you need, or Builder.add_spring'
+                )
 
     @property
     def kind(self) -> str:

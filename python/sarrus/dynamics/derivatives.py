@@ -162,7 +162,9 @@ def dimensions(robot: LoopFunctions) -> dict[str, slice]:
 def inverse_dynamics(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Unpack[ReactionOptions]
 ) -> Any:
-    """Return the derivatives of :meth:`~sarrus.Mechanism.inverse_dynamics` of the tree, with all loops open, by motion and inertial parameters.
+    """Return the derivatives of :meth:`~sarrus.Mechanism.inverse_dynamics` of the tree, with all loops open.
+
+    The derivatives are with respect to the motion (q, v, a), the inertial parameters and the dimensions.
 
     External wrenches are constant in the axes of their frames. The Coulomb friction torque is treated as constant, which is correct only for moving
     joints. A ModelWarning is issued if a joint with friction is at rest.
@@ -220,7 +222,7 @@ def forward_dynamics(
     ----------
     q, v, tau : (..., nq), (..., nv), (..., nv) configuration, velocity and generalised force [rad, m; rad/s, m/s; N m, N]; q and v satisfy the loops
     along : "tangent" for directions that the loops allow; "any" for all directions, even those that open the loops, as if the constraint rows were
-        independent. With "any", `residual_q` and `residual_v` show which columns do not exist
+        independent. If a column does not exist with "any", its entry of `residual_q` or `residual_v` is large
     wrenches, check : as in :meth:`~sarrus.Mechanism.forward_dynamics`
     time : (...) time for prescribed motions [s]; it is constant
     threads, return_status : as in :class:`~sarrus.Mechanism`

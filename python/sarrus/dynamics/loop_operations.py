@@ -124,7 +124,7 @@ class LoopFunctions(StateFunctions):
         solver : None, or "reference-member" for the algorithm of van der Merwe's chapter 6 (:func:`sarrus.formulations.reference_member`)
         check : True rejects states that violate the loop constraints (status 4). A state is rejected if closing the loops would change a
             coordinate by more than 1e-3 rad or m, or the velocities by more than 1e-3 of their norm (1e-3 rad/s or m/s for slow motions).
-            Smaller violations, as of measured states, are accepted. False accepts every state, as if the loops were closed there
+            Smaller violations, as of measured states, are accepted. False accepts every state, and treats its loops as closed
         time : (...) time for prescribed motions [s]
         out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
@@ -218,7 +218,9 @@ class LoopFunctions(StateFunctions):
 
     @_operation
     def constraint_velocity(self, q: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
-        """Return c (..., nc) of J v = c [rad/s, m/s]. It is nonzero only for prescribed motions and Pfaffian constraints.
+        """Return the right-hand side c (..., nc) of the velocity constraints J v = c [rad/s, m/s].
+
+        c is nonzero only for prescribed motions and Pfaffian constraints.
 
         Parameters
         ----------
@@ -236,9 +238,9 @@ class LoopFunctions(StateFunctions):
 
     @_operation
     def constraint_bias(self, q: ArrayLike, v: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
-        """Return gamma (..., nc) of J a = gamma, with the acceleration a of the tree (van der Merwe 5.22-5.26).
+        """Return the right-hand side gamma (..., nc) of the acceleration constraints J a = gamma (van der Merwe 5.22-5.26).
 
-        gamma = dc/dt - J-dot v, where dc/dt is the acceleration of prescribed motions.
+        gamma = dc/dt - J-dot v, where dc/dt is the acceleration of prescribed motions, and a the acceleration of the tree.
 
         Parameters
         ----------
@@ -656,8 +658,8 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
         raise StateError(f"{operation} has no result: {motors} do not determine the motion of the frame in this state")
     if operation in DERIVATIVES and status_of_motion(mechanism, arguments) == Status.FINE:
         raise StateError(
-            f"{operation} has no result: the constraints allow displacements along which they are inconsistent; the position is "
-            "singular, and the acceleration has no derivative"
+            f"{operation} has no result: constraint rows become inconsistent along displacements that the loops allow; the position "
+            "is singular, so the acceleration has no derivative"
         )
     raise_explained(mechanism, operation, Status.INCONSISTENT_CONSTRAINTS, arguments)
 

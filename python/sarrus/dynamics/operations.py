@@ -232,6 +232,12 @@ class StateFunctions(_core.Mechanism):
             for name, row, rows, holonomic in self._placed_constraints
         }
 
+    @cached_property
+    def _velocity_rows(self) -> dict[str, tuple[str, ...]]:
+        """Constraints with rows that constrain velocities only, and the joints that these rows relate; () for rows between bodies."""
+        rows = {name: c for name, c in self._constraints.items() if not all(c.holonomic)}
+        return {name: c.spec.joints_related if isinstance(c.spec, ConstraintSpec) else () for name, c in rows.items()}
+
     # ---- parts -------------------------------------------------------------------------------------------------------
 
     @property

@@ -133,6 +133,12 @@ SIZES: dict[str, Callable[[Any], int]] = {
 SHARED = {"out", "threads", "return_status"}
 
 
+def check_core(name: str, robot: object) -> None:
+    """Raise TypeError if an argument is not a mechanism."""
+    if not isinstance(robot, _core.Mechanism):
+        raise TypeError(f"{name} must be a Mechanism, such as sarrus.mechanisms.four_bar(); got {robot!r}")
+
+
 def of_states(function: F) -> F:
     """Add the options `threads`, `return_status` and, if the function's options contain it, `out` to a function of arrays (..., n).
 
@@ -143,9 +149,12 @@ def of_states(function: F) -> F:
     declared = inspect.signature(function, follow_wrapped=False).parameters.values()
     parameters = [p.name for p in declared if p.kind != p.VAR_KEYWORD and p.name not in SHARED]
     bare = inspect.Signature([shown[name] for name in parameters])
+    first = parameters[0]
 
     @functools.wraps(function)
     def answered(*arguments: Any, **keywords: Any) -> Any:
+        if arguments or first in keywords:
+            check_core(first, arguments[0] if arguments else keywords[first])
         if not keywords.keys() & SHARED:
             return function(*arguments, **keywords)
         out = keywords.pop("out", None) if "out" in shown else None
@@ -165,8 +174,6 @@ def of_states(function: F) -> F:
 def _with_status(function: Callable[..., Any], inputs: dict[str, Any]) -> tuple[Any, Any]:
     """Return the result, with NaN for failed states, and the status: 1 for invalid states, 2 for states in which the function raised an error."""
     (parameter, robot), *_ = inputs.items()
-    if not isinstance(robot, _core.Mechanism):
-        function(**inputs)  # raises the error
     rows: dict[Any, Array] = {}
     for name, value in inputs.items():
         if value is not None and name in SIZES:

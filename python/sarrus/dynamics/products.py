@@ -35,14 +35,14 @@ _forward_vjp = _undeclared("forward_dynamics_vjp")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InverseDynamicsVJP(Brief):
-    """Product of a cotangent of the generalised force with its derivatives.
+    """Product of a cotangent of the generalised force with the derivatives of the generalised force.
 
     Attributes
     ----------
     q : (..., nv) with respect to a displacement dq in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``
     v, a : (..., nv) with respect to the velocity and to the acceleration
     parameters : (..., 10 bodies) with respect to the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`
-    dimensions : (..., n) with respect to placements of joints, springs and gravity, in the order of :func:`dimensions`; None unless requested
+    dimensions : (..., n) with respect to placements of joints, springs and gravity, in the order of :func:`dimensions`; None unless ``dimensions=True``
     """
 
     q: Array
@@ -54,7 +54,7 @@ class InverseDynamicsVJP(Brief):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ForwardDynamicsVJP(Brief):
-    """Product of a cotangent of the acceleration with its derivatives.
+    """Product of a cotangent of the acceleration with the derivatives of the acceleration.
 
     Attributes
     ----------
@@ -78,7 +78,9 @@ def inverse_dynamics_jvp(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, dq: ArrayLike, dv: ArrayLike, da: ArrayLike,
     **options: Unpack[MotionOptions],
 ) -> Array:  # fmt: skip
-    """Return the change of the generalised force of the tree due to a change of its motion; it costs two to three inverse dynamics.
+    """Return the change of the generalised force of the tree due to a change of its motion.
+
+    This takes two to three times as long as inverse dynamics.
 
     Parameters
     ----------
@@ -126,7 +128,7 @@ def forward_dynamics_jvp(
     Raises
     ------
     StateError
-        The errors of :func:`forward_dynamics`. Or constraint rows are inconsistent along dq and dv.
+        The conditions of :func:`forward_dynamics` are violated, or constraint rows are inconsistent along dq and dv.
 
     Examples
     --------
@@ -150,7 +152,9 @@ def inverse_dynamics_vjp(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, cotangent: ArrayLike, *, dimensions: bool = False,
     **options: Unpack[ReactionOptions],
 ) -> Any:  # fmt: skip
-    """Return the product of a cotangent w of the tree's generalised force with its derivatives, without matrices, in one pass, O(bodies).
+    """Return the product of a cotangent w of the tree's generalised force with the derivatives of that force.
+
+    The product takes one pass over the bodies. The matrices of derivatives are not computed.
 
     Parameters
     ----------
@@ -187,9 +191,9 @@ def forward_dynamics_vjp(
     wrenches: Wrenches | None = None, along: Along = "tangent", check: bool = True, dimensions: bool = False,
     **options: Unpack[BatchTime],
 ) -> Any:  # fmt: skip
-    """Return the product of a cotangent w of the acceleration with its derivatives, with loops.
+    """Return the product of a cotangent w of the acceleration with the derivatives of the acceleration, with loops.
 
-    The cost is one pass over the bodies and one linear solve; with dependent rows, up to three passes.
+    The cost is one pass over the bodies and one linear solve; if constraint rows are dependent, up to three passes.
 
     Parameters
     ----------
@@ -208,7 +212,7 @@ def forward_dynamics_vjp(
     Raises
     ------
     StateError
-        The errors of :func:`forward_dynamics`. Or dependent rows are inconsistent in the directions of `along`.
+        The conditions of :func:`forward_dynamics` are violated, or dependent rows are inconsistent in the directions of `along`.
 
     Examples
     --------
@@ -255,7 +259,9 @@ _vjp = _undeclared("actuator_efforts_vjp")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ActuatorEffortsDerivatives(Brief):
-    """Derivatives of the motor efforts with respect to the motion; or the product of a cotangent with them, which has no axis nu.
+    """Derivatives of the motor efforts with respect to the motion, or the product of a cotangent with these derivatives.
+
+    Arrays of the product have no axis nu.
 
     Attributes
     ----------
@@ -279,7 +285,7 @@ def actuator_efforts(
 
     The derivatives are exact with respect to v and a, and along displacements that the loops allow. Along displacements that open the loops, they are
     computed as if the constraint rows were independent. External wrenches are constant in the axes of their frames. The Coulomb friction torque is
-    constant, which holds only for moving joints. A ModelWarning is issued if a joint with friction is at rest.
+    treated as constant, which is correct only for moving joints. A ModelWarning is issued if a joint with friction is at rest.
 
     Parameters
     ----------
@@ -296,7 +302,7 @@ def actuator_efforts(
     Raises
     ------
     NotRealizableError, StateError
-        The errors of :meth:`~sarrus.Mechanism.actuator_efforts`. Or constraint rows are a Python function of q, whose derivative is unknown.
+        As in :meth:`~sarrus.Mechanism.actuator_efforts`; also if constraint rows are a Python function of q, whose derivative is unknown.
 
     Examples
     --------

@@ -99,8 +99,6 @@ def joint_bases(
     >>> phi.ravel().tolist(), phi_c.shape
     ([0.0, 1.0, 0.0, 0.0, 0.0, 0.0], (6, 5))
     """
-    if not isinstance(robot, StateFunctions):
-        raise TypeError(f"robot must be a Mechanism; got {robot!r}")
     phi = robot._motion_space(q)[..., robot._tree_joint(joint).v_slice]
     phi_c, psi = _core.joint_bases(phi)
     return phi, phi_c, psi, phi_c.copy()

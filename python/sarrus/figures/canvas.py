@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ import numpy as np
 from .._arrays import Array, NDArray, check_mapping, checked_path, real_array
 from .._files import needed, replacing
 from ..errors import ShapeError
+from .skeleton import FLAT
 
 if TYPE_CHECKING:
     from matplotlib.animation import FuncAnimation
@@ -33,7 +35,6 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "bl
 DASHES: tuple[Any, ...] = (
     "-", (0, (6, 2)), (0, (1.2, 1.4)), (0, (7, 1.8, 1.4, 1.8)), (0, (3, 1.5)), (0, (7, 1.6, 1.4, 1.6, 1.4, 1.6)), (0, (12, 3)),
 )  # fmt: skip
-FLAT = 0.02  # largest thickness of a planar mechanism, as a fraction of its extent
 
 
 def curves(t: Array, lines: Mapping[str, Array], y_label: str, *, ax: Axes | None = None, log: bool = False) -> Axes:
@@ -61,7 +62,7 @@ def curves(t: Array, lines: Mapping[str, Array], y_label: str, *, ax: Axes | Non
     _dressed(ax, "t [s]", y_label)
     # write names at the ends of the curves only if a layout engine reserves space for them, to the right of the axes
     has_layout = ax.figure.get_layout_engine() is not None
-    if len(drawn) > 1 and not (has_layout and _name_at_the_ends(ax, drawn)):
+    if len(drawn) < 2 or not (has_layout and _name_at_the_ends(ax, drawn)):
         _legend(ax, drawn, new)
     return ax
 
@@ -79,14 +80,8 @@ def bundles(
     quantiles : ascending quantiles, from 0 to 1
     lines : number of single runs to draw as thin lines
     """
-    all_axes = [ax if ax is None else _axes(ax)]
-    if ax is None:
-        size = (SIZE[0], SIZE[1] if len(panels) < 2 else 0.75 * SIZE[1] * len(panels))
-        look = {"figsize": size, "layout": "constrained", "squeeze": False}
-        grid = _pyplot("figures").subplots(max(len(panels), 1), sharex=True, **look)[1]
-        all_axes = list(grid[:, 0])
-    for ax, (unit, bundles_of_unit) in zip(all_axes, panels.items(), strict=False):
-        assert ax is not None
+    all_axes = _panels(len(panels)) if ax is None else [_axes(ax)]
+    for panel, (unit, bundles_of_unit) in zip(all_axes, panels.items(), strict=False):
         for k, (name, y) in enumerate(bundles_of_unit.items()):
             colour = _style(k)[0]
             covered = np.isfinite(y).any(axis=0)
@@ -94,66 +89,57 @@ def bundles(
             at[:, covered] = np.nanquantile(y[:, covered], quantiles, axis=0)
             pairs = len(quantiles) // 2
             for n in range(pairs):
-                ax.fill_between(t, at[n], at[-1 - n], color=colour, alpha=0.35 / pairs, linewidth=0)
+                panel.fill_between(t, at[n], at[-1 - n], color=colour, alpha=0.35 / pairs, linewidth=0)
             for row in y[np.linspace(0, len(y) - 1, min(lines, len(y))).astype(int)] if len(y) else ():
-                ax.plot(t, row, color=colour, linewidth=0.5, alpha=0.5)
+                panel.plot(t, row, color=colour, linewidth=0.5, alpha=0.5)
             middle = at[len(quantiles) // 2] if len(quantiles) % 2 else np.full(len(t), np.nan)
-            ax.plot(t, middle, color=colour, linestyle=_style(k)[1], linewidth=1.4, label=literal(name))
+            panel.plot(t, middle, color=colour, linestyle=_style(k)[1], linewidth=1.4, label=literal(name))
         only = f"{next(iter(bundles_of_unit))} " if len(bundles_of_unit) == 1 else ""
-        _dressed(ax, "t [s]", f"{only}[{unit}]")
-        if len(bundles_of_unit) > 1:
-            _legend(ax, [line for line in ax.lines if not str(line.get_label()).startswith("_")], len(panels) == 1)
+        _dressed(panel, "t [s]", f"{only}[{unit}]")
+        _legend(panel, [line for line in panel.lines if not str(line.get_label()).startswith("_")], len(panels) == 1)
         if len(panels) > 1:
-            ax.label_outer()
-    upper = all_axes[0]
-    assert upper is not None
-    return upper
+            panel.label_outer()
+    return all_axes[0]
 
 
 def portrait(paths: Mapping[str, tuple[Array, Array]], x_label: str, y_label: str, *, ax: Axes | None = None) -> Axes:
     """Draw paths (x (n,), y (n,)) in a plane, such as velocities over coordinates, with a dot at their first points."""
     new, ax = ax is None, _axes(ax)
-    drawn = _strokes(ax, paths)
-    for line in drawn:
-        ax.plot(*np.transpose(line.get_xydata())[:, :1], "o", color=line.get_color(), markersize=4.5)
+    drawn = _strokes(ax, paths, dots=True)
     _dressed(ax, x_label, y_label)
-    if len(drawn) > 1:
-        _legend(ax, drawn, new)
+    _legend(ax, drawn, new)
     return ax
 
 
 def polar(paths: Mapping[str, tuple[Array, Array]], label: str, ax: Axes | None = None) -> Axes:
     """Draw paths (angle (n,) [rad], radius (n,)) in polar coordinates, with a dot at their first points."""
-    new = ax is None
-    if ax is None:
-        projection = {"projection": "polar"}
-        _, ax = _pyplot("figures").subplots(figsize=(4.8, 5.0), layout="constrained", subplot_kw=projection)
-    assert ax is not None
+    new, ax = ax is None, _axes(ax, figsize=(4.8, 5.0), subplot_kw={"projection": "polar"})
     if ax.name != "polar":
         raise ValueError('ax must be polar axes: pyplot.subplots(subplot_kw={"projection": "polar"})')
-    drawn = _strokes(ax, paths)
-    for line in drawn:
-        ax.plot(*np.transpose(line.get_xydata())[:, :1], "o", color=line.get_color(), markersize=4.5)
+    drawn = _strokes(ax, paths, dots=True)
     ax.grid(color="0.88", linewidth=0.6)
     ax.tick_params(labelsize=FONT)
     ax.set_xlabel(literal(f"{next(iter(paths))}: {label}" if len(paths) == 1 else label), fontsize=FONT)
-    if len(drawn) > 1:
-        _legend(ax, drawn, new)
+    _legend(ax, drawn, new)
     return ax
 
 
-def _axes(ax: Axes | None) -> Axes:
+def _axes(ax: Axes | None, **look: Any) -> Axes:
     """Return the given axes, or those of a new figure."""
-    if ax is None:
-        ax = _pyplot("figures").subplots(figsize=SIZE, layout="constrained")[1]
-    assert ax is not None
-    if not hasattr(ax, "add_line"):
+    axes = _panels(1, **look)[0] if ax is None else ax
+    if not hasattr(axes, "add_line"):
         raise TypeError(f"ax must be Matplotlib Axes; got {ax!r}")
-    return ax
+    return axes
 
 
-def _strokes(ax: Axes, paths: Mapping[str, tuple[Array, Array]]) -> list[Line2D]:
-    """Draw lines in styles that differ from each other and from the lines already on the axes."""
+def _panels(count: int, **look: Any) -> list[Axes]:
+    """Return the axes of a new figure, one above the other."""
+    look = {"figsize": (SIZE[0], SIZE[1] * max(1.0, 0.75 * count)), "layout": "constrained", "sharex": True} | look
+    return list(_pyplot("figures").subplots(max(count, 1), squeeze=False, **look)[1][:, 0])
+
+
+def _strokes(ax: Axes, paths: Mapping[str, tuple[Array, Array]], *, dots: bool = False) -> list[Line2D]:
+    """Draw lines in styles that differ from each other and from the lines already on the axes; `dots` marks their first points."""
     before = len(ax.lines)
     drawn: list[Line2D] = []
     for k, (name, (x, y)) in enumerate(paths.items(), before):
@@ -161,6 +147,8 @@ def _strokes(ax: Axes, paths: Mapping[str, tuple[Array, Array]]) -> list[Line2D]
         drawn += ax.plot(
             x, y, color=colour, linestyle=dashes, linewidth=1.1 if colour == "black" else 1.4, label=literal(name)
         )
+    for line in drawn if dots else ():
+        ax.plot(*np.transpose(line.get_xydata())[:, :1], "o", color=line.get_color(), markersize=4.5)
     return drawn
 
 
@@ -184,7 +172,9 @@ def _dressed(ax: Axes, x_label: str, y_label: str) -> None:
 
 
 def _legend(ax: Axes, drawn: list[Line2D], new: bool) -> None:
-    """Add a legend above the curves, in as many columns as fit; a new figure becomes higher for a long legend."""
+    """Add a legend of several curves above them, in as many columns as fit; a new figure becomes higher for a long legend."""
+    if len(drawn) < 2:
+        return
     widest = max(len(str(line.get_label())) for line in drawn) * 0.55 * FONT + 45.0  # [pt], including the dashes
     room = ax.get_window_extent().width * 72.0 / ax.figure.dpi
     columns = int(np.clip(room // widest, 1, len(drawn)))
@@ -232,13 +222,11 @@ def stacked(t: Array, panels: Mapping[str, Mapping[str, Array]]) -> Axes:
     ----------
     panels : quantity and unit -> (name -> values (n,)), as for :func:`curves`
     """
-    size = (SIZE[0], 0.75 * SIZE[1] * len(panels))
-    _, axes = _pyplot("figures").subplots(len(panels), sharex=True, figsize=size, layout="constrained")
+    axes = _panels(len(panels))
     for ax, (y_label, lines) in zip(axes, panels.items(), strict=True):
         curves(t, lines, y_label, ax=ax)
         ax.label_outer()
-    upper: Axes = axes[0]
-    return upper
+    return axes[0]
 
 
 def _pyplot(purpose: str) -> Any:
@@ -424,10 +412,8 @@ def film(
         def _repr_html_(self) -> str:
             return f'<iframe srcdoc="{html.escape(page())}" style="width:100%;max-width:44em;height:34em;border:0"></iframe>'
 
-        def __del__(
-            self,
-            # disables matplotlib's warning about an animation that was never drawn; the player draws the pictures itself
-        ) -> None:
+        # disables matplotlib's warning about an animation that was never drawn; the player draws the pictures itself
+        def __del__(self) -> None:
             pass
 
     draw(0)
@@ -474,13 +460,22 @@ def _framed(ax: Axes, low: Array, high: Array) -> Axes:
 
 def _scale(ax: Axes, row: int, longest: float, unit: float, name: str, color: str) -> None:
     """Draw a bar of a round size, at most `longest` [m], in the lower left corner; `unit` : its size for a metre."""
-    size = unit * longest
-    power = 10.0 ** np.floor(np.log10(size))
-    value = max(k * power for k in (1.0, 2.0, 5.0) if k * power <= size * (1.0 + 1e-9))
+    value = round_length(unit * longest)
     (x, right), (y, top), long = ax.get_xlim(), ax.get_ylim(), value / unit
     x, y = x + 0.03 * (right - x), y + (0.03 + 0.05 * row) * (top - y)
     ax.plot([x, x + long], [y, y], color=color, marker="|", linewidth=1.4, zorder=4)
     ax.text(x + long, y, f"  {value:g} {name}", va="center", fontsize=0.8 * FONT, color=color)
+
+
+def round_length(x: float) -> float:
+    """Return the largest number of the form 1, 2 or 5 times a power of ten that is at most x.
+
+    >>> from sarrus.figures.canvas import round_length
+    >>> round_length(0.7)
+    0.5
+    """
+    power = 10.0 ** math.floor(math.log10(x))
+    return max(k for k in (1.0, 2.0, 5.0) if k * power <= x * (1 + 1e-9)) * power
 
 
 def _directions(ax: Axes, view: Array) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -53,6 +54,7 @@ QUANTITIES = (*SPACES, "energy", "loop_error", "momentum", "reactions", "efforts
 Curve = tuple[str, str, Array]  # name, unit, values (n,)
 # curves of two units share a panel, with axes on the left and the right, if each unit has at most this number of curves
 FEW_A_SIDE = 3
+SEVERAL_UNITS = "the curves have several units, {}; ax= can show one unit: omit ax=, or name fewer quantities"
 MANY = 12  # for more coordinates, a figure without named quantities shows only the motors' coordinates
 
 
@@ -79,9 +81,7 @@ def figure(run: Trajectory, quantities: str | Sequence[str] | None, ax: Axes | N
     if len(titled) == 2 and max(map(len, titled.values())) <= FEW_A_SIDE:
         return canvas.facing(run.t, titled, ax)
     if len(titled) > 1 and ax is not None:
-        raise ValueError(
-            f"the curves have several units, {', '.join(panels)}; ax= can show one unit: omit ax=, or name fewer quantities"
-        )
+        raise ValueError(SEVERAL_UNITS.format(", ".join(panels)))
     if len(titled) > 1:
         return canvas.stacked(run.t, titled)
     # the default applies to a mechanism without degrees of freedom, which has no curve
@@ -134,9 +134,7 @@ def bundle(
         for text, unit, y in _bundles(sweep, name):
             panels.setdefault(unit, {})[text] = y
     if len(panels) > 1 and ax is not None:
-        raise ValueError(
-            f"the curves have several units, {', '.join(panels)}; ax= can show one unit: omit ax=, or name fewer quantities"
-        )
+        raise ValueError(SEVERAL_UNITS.format(", ".join(panels)))
     return canvas.bundles(sweep.t, panels, steps, lines, ax)
 
 
@@ -163,8 +161,7 @@ def _bundles(sweep: Sweep, quantity: str) -> list[Curve]:
         joint = robot.joint(name)
         parts = joint.type.coordinates if space == "q" else joint.type.velocities
         values = q[..., joint.q_slice] if space == "q" else v[..., joint.v_slice]
-        for k, (part, unit) in enumerate(parts):
-            bundles.append((f"{name} {part}" if len(parts) > 1 else name, SPACES[space][2][unit], values[..., k]))
+        bundles += _labelled(name, parts, SPACES[space][2], values)
     return bundles
 
 
@@ -283,12 +280,10 @@ def _curves(run: Trajectory, quantity: str) -> tuple[str, list[Curve]]:
             *_components("angular", "kg m²/s", run.momentum[:, :3]), *_components("linear", "kg m/s", run.momentum[:, 3:])
         ]  # fmt: skip
     if quantity == "reactions":
-        forces = {name: np.linalg.norm(wrench[:, 3:], axis=1) for name, wrench in _wrenches(run).items()}
-        only = f" by {next(iter(forces))}" if len(forces) == 1 else ""
-        return f"force carried{only}", [(name, "N", force) for name, force in forces.items()]
+        forces = _magnitudes(_wrenches(run))
+        return "force carried" + (f" by {forces[0][0]}" if len(forces) == 1 else ""), forces
     if quantity == "joint_wrenches":
-        carried = {name: np.linalg.norm(load[:, 3:], axis=1) for name, load in run.joint_wrenches().items()}
-        return "force carried", [(name, "N", force) for name, force in carried.items()]
+        return "force carried", _magnitudes(run.joint_wrenches())
     if quantity == "contacts":
         pressed = run.contacts.by_pair(len(run))
         return "force of contact", [(name, "N", np.linalg.norm(force, axis=1)) for name, (_, force) in pressed.items()]
@@ -303,6 +298,11 @@ def _curves(run: Trajectory, quantity: str) -> tuple[str, list[Curve]]:
     return f"position of {quantity}", _components(quantity, "m", run.frame(quantity)[:, :3, 3])
 
 
+def _magnitudes(wrenches: Mapping[str, Array]) -> list[Curve]:
+    """Return curves of the magnitudes of the forces of wrenches (n, 6)."""
+    return [(name, "N", np.linalg.norm(wrench[:, 3:], axis=1)) for name, wrench in wrenches.items()]
+
+
 def _components(name: str, unit: str, vectors: Array) -> list[Curve]:
     """Return curves of the components of vectors (n, 3)."""
     return [(f"{name} {axis}".strip(), unit, vectors[:, k]) for k, axis in enumerate("xyz")]
@@ -313,22 +313,26 @@ def _joint_curves(run: Trajectory, quantity: str, name: str) -> list[Curve]:
     _, space, units = SPACES[quantity]
     joint = run.mechanism.joint(name)
     parts = joint.type.coordinates if space == "q" else joint.type.velocities
+    return _labelled(
+        name, parts, units, run.joint(name) if quantity == "q" else getattr(run, quantity)[:, joint.v_slice]
+    )
+
+
+def _labelled(name: str, parts: Sequence[tuple[str, str]], units: Mapping[str, str], values: Array) -> list[Curve]:
+    """Return a curve for each part of a joint, (label, unit), from values (..., parts)."""
     labels = [f"{name} {part}" if len(parts) > 1 else name for part, _ in parts]
-    columns = (run.joint(name) if quantity == "q" else getattr(run, quantity)[:, joint.v_slice]).T
-    return [(label, units[unit], y) for label, (_, unit), y in zip(labels, parts, columns, strict=True)]
+    return [(label, units[parts[k][1]], values[..., k]) for k, label in enumerate(labels)]
 
 
 def effort_curves(robot: Mechanism, name: str, u: Array) -> list[Curve]:
     """Return curves of the efforts u (n, nv) of a motor, or of a prescribed motion."""
-    units = SPACES["tau"][2]
     if name in robot._joints:
         parts = robot.joint(name).type.velocities
     else:
         spec: Any = robot.constraint(name).spec
-        joint, index, _ = spec.terms[0]
+        joint, index = spec.coordinates[0]
         parts = (robot.joint(joint).type.velocities[index],)
-    labels = [f"{name} {part}" if len(parts) > 1 else name for part, _ in parts]
-    return [(label, units[unit], y) for label, (_, unit), y in zip(labels, parts, u.T, strict=True)]
+    return _labelled(name, parts, SPACES["tau"][2], u)
 
 
 def _wrenches(run: Trajectory) -> dict[str, Array]:
@@ -419,8 +423,9 @@ def _together(points: Mapping[str, Array]) -> list[tuple[str, Array]]:
 def _loads(robot: Mechanism, q: Array, wrenches: Mapping[str, ArrayLike] | None) -> tuple[tuple[Any, ...], list[Any]]:
     """Return the arrows of forces with names and scale, if there are forces; and texts, positions and vectors of moments, in the world."""
     check_mapping("wrenches", wrenches, "frames to (6,) or (n, 6)", 0, optional=True)
-    forces, moments = np.zeros((len(q), len(wrenches or ()), 2, 3)), []
-    for n, (frame, wrench) in enumerate((wrenches or {}).items()):
+    wrenches = dict(wrenches or {})  # a copy, because the conversion of a value could change the caller's mapping
+    forces, moments = np.zeros((len(q), len(wrenches), 2, 3)), []
+    for n, (frame, wrench) in enumerate(wrenches.items()):
         load, poses = real_rows(f"wrench on '{frame}'", wrench, 6), robot.pose(q, frame)
         if load.shape not in ((6,), (len(q), 6)):
             raise ShapeError(
@@ -525,10 +530,9 @@ MOST_BARS = 2000  # largest number of bars in a picture
 
 def mechanism_html(robot: Mechanism) -> str:
     """Return HTML with the picture of a mechanism at home and its tree."""
-    try:
-        q = robot.assemble() if robot.nc else start_near(robot, None, {}, 0.0)
-    except SarrusError:  # the picture shows the open loops; `sarrus info` and `sarrus check` report the error
-        q = start_near(robot, None, {}, 0.0)
+    q = start_near(robot, None, {}, 0.0)
+    with suppress(SarrusError):  # the picture shows the open loops; `sarrus info` and `sarrus check` report the error
+        q = robot.assemble() if robot.nc else q
     lines = str(robot).split("\n")
     if len(lines) > MOST_LINES:
         lines = [*lines[:MOST_LINES], f"... and {len(lines) - MOST_LINES} lines more: print(robot)"]

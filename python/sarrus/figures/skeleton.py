@@ -129,8 +129,10 @@ class Skeleton:
         self.boxes: set[str] = set()
         for body in d.bodies:
             corners = _distinct(places[body.name])
-            if body.name not in circles and len(corners) > 2 and _wide(corners):
-                self.plates[body.name] = corners
+            if body.name not in circles and len(corners) > 2:
+                _, extents, _ = principal(corners)
+                if extents[1] > FLAT * extents[0]:  # the corners are not on a line
+                    self.plates[body.name] = corners
             lines = _round(circles[body.name]) if body.name in circles else _shape(body, places[body.name])
             if len(lines) == EDGES and len(corners) < 2:
                 self.boxes.add(body.name)
@@ -138,11 +140,8 @@ class Skeleton:
             for spec in d.joints:
                 moves = spec.parent if spec.child == "ground" else spec.child
                 if moves == body.name and _slides(spec):
-                    parent, child = (
-                        (spec.parent, spec.at_parent.translation),
-                        (spec.child, self.joints[spec.name].point),
-                    )
-                    bars.append(Bar(body.name, parent, child, slides=True))
+                    parent, child = spec.at_parent.translation, self.joints[spec.name].point
+                    bars.append(Bar(body.name, (spec.parent, parent), (spec.child, child), slides=True))
         for rod in rods:
             (first, p), (second, r) = rod.points
             bars.append(Bar(rod.name, (first, np.array(p)), (second, np.array(r))))
@@ -168,11 +167,11 @@ class Skeleton:
         >>> Skeleton(pendulum).segments_flat(np.zeros((50, 1))).shape
         (50, 1, 2, 3)
         """
-        poses, lead = self._poses(q)
+        poses, lead = self.poses(q)
         ends = np.empty((*lead, len(self.bars), 2, 3))
         for k, bar in enumerate(self.bars):
             for end, (body, point) in enumerate((bar.first, bar.second)):
-                ends[..., k, end, :] = _moved(poses[body], point)
+                ends[..., k, end, :] = moved(poses[body], point)
         return ends
 
     def segments(self, q: ArrayLike) -> dict[str, Array]:
@@ -182,11 +181,8 @@ class Skeleton:
         ----------
         q : (..., nq) configurations [rad, m]
         """
-        ends = self.segments_flat(q)
-        return {
-            owner: ends[..., [k for k, bar in enumerate(self.bars) if bar.owner == owner], :, :]
-            for owner in self.owners
-        }
+        ends, owners = self.segments_flat(q), np.array([bar.owner for bar in self.bars])
+        return {owner: ends[..., owners == owner, :, :] for owner in self.owners}
 
     def joint_points(self, q: ArrayLike) -> dict[str, Array]:
         """Return the points of the joints in the world, joint to (..., 3) [m].
@@ -195,8 +191,8 @@ class Skeleton:
         ----------
         q : (..., nq) configurations [rad, m]
         """
-        poses, _ = self._poses(q)
-        return {name: _moved(poses[place.body], place.point) for name, place in self.joints.items()}
+        poses, _ = self.poses(q)
+        return {name: moved(poses[place.body], place.point) for name, place in self.joints.items()}
 
     def joint_axis(self, q: ArrayLike, name: str) -> Array:
         """Return the axis of a joint in the world (..., 3), of unit length; NaN if it has no single axis.
@@ -208,7 +204,7 @@ class Skeleton:
         """
         check_name("joint", name, self.joints)
         place = self.joints[name]
-        poses, lead = self._poses(q)
+        poses, lead = self.poses(q)
         if place.axis is None:
             return np.full((*lead, 3), np.nan)
         return np.asarray(poses[place.body][..., :3, :3] @ place.axis)
@@ -236,7 +232,8 @@ class Skeleton:
         points = self._points(q)
         return (points.min(axis=0), points.max(axis=0)) if len(points) else (np.zeros(3), np.zeros(3))
 
-    def _poses(self, q: ArrayLike) -> tuple[dict[str, Array], tuple[int, ...]]:
+    def poses(self, q: ArrayLike) -> tuple[dict[str, Array], tuple[int, ...]]:
+        """Return the poses (..., 4, 4) of the ground and of all bodies, and the leading axes of the configurations."""
         q = real_array("q", q)
         if q.ndim == 0 or q.shape[-1] != self.mechanism.nq:
             raise ShapeError(f"q has shape {q.shape}; its last axis must have nq = {self.mechanism.nq} coordinates")
@@ -278,9 +275,7 @@ def _shape(body: BodySpec, places: list[Array]) -> Lines:
         points = _distinct([*points, body.inertia.com])
     if len(points) < 2:
         return _box(body)
-    middle = points.mean(axis=0)
-    _, extents, axes = np.linalg.svd(points - middle)
-    extents = np.append(extents, np.zeros(3))[:3]
+    middle, extents, axes = principal(points)
     flat = (points - middle) @ axes.T
     if extents[1] <= FLAT * extents[0]:
         order = np.argsort(flat[:, 0])
@@ -294,14 +289,16 @@ def _shape(body: BodySpec, places: list[Array]) -> Lines:
     return lines
 
 
-def _wide(points: Array) -> bool:
-    """Return True if points (k, 3) are not on a line."""
-    _, extents, _ = np.linalg.svd(points - points.mean(axis=0))
-    return bool(extents[1] > FLAT * extents[0])
+def principal(points: Array) -> tuple[Array, Array, Array]:
+    """Return the middle of points (k, 3), and their extents (3,), largest first, along their principal axes (3, 3)."""
+    middle = points.mean(axis=0)
+    _, extents, axes = np.linalg.svd(points - middle)
+    return middle, np.append(extents, np.zeros(3))[:3], axes
 
 
-def _moved(pose: Array, point: Array) -> Array:
-    return np.asarray(pose[..., :3, :3] @ point + pose[..., :3, 3])
+def moved(pose: Array, point: Array) -> Array:
+    """Return points (..., 3) of a body in the world."""
+    return np.asarray((pose[..., :3, :3] @ point[..., None])[..., 0] + pose[..., :3, 3])
 
 
 def _distinct(points: list[Array]) -> Array:

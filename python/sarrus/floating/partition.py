@@ -28,7 +28,6 @@ from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.operations import Joint, _operation
 from ..dynamics.options import BatchOptions, ExpressedIn, FrameOptions, StateOptions, Unpack, Wrenches, of_states
 from ..errors import ModelError, ShapeError, StateError, check_name
-from ..mechanism import checked_mechanism
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,13 +126,16 @@ class FreeFloatingForm(Brief):
         return np.asarray(self.base_motion @ solutions(self.generalized_jacobian(end_point)).inverse)
 
 
-def _solved(H: Array, b: Array) -> Array:
+INDETERMINATE = (
+    "the inertia of all bodies together is singular about some axis, so the motion of the base is indeterminate"
+)
+
+
+def _solved(H: Array, b: Array, fault: str = INDETERMINATE) -> Array:
     try:
         return np.asarray(np.linalg.solve(H, b))
     except np.linalg.LinAlgError:
-        raise StateError(
-            "the inertia of all bodies together is singular about some axis, so the motion of the base is indeterminate"
-        ) from None
+        raise StateError(fault) from None
 
 
 @_operation
@@ -310,7 +312,6 @@ def equations_of_motion(
     >>> bool(form.generalized_inertia[0, 0] < form.joint_inertia[0, 0])      # the base can move
     True
     """
-    checked_mechanism(robot, "robot")
     floating = base_joint(robot, "equations_of_motion")
     q = real_array("q", q)
     v = np.zeros(robot.nv) if v is None else real_rows("v", v, robot.nv, q.shape[:-1])
@@ -325,7 +326,8 @@ def equations_of_motion(
     rest = np.zeros((*moved.shape[:-2], Y.shape[-1] - 6, Y.shape[-1]))
     W = np.concatenate([moved, rest + np.eye(Y.shape[-1])[6:]], axis=-2)
     W_dot = np.concatenate([J_dot @ Y + J @ Y_dot, rest], axis=-2)
-    back = _inverse(W, frame)
+    fault = f"the velocity of frame '{frame}' does not determine the motion of the base"
+    back = _solved(W, np.eye(W.shape[-1]), fault)
     Z = Y @ back
     Z_dot = (Y_dot - Z @ W_dot) @ back
     at_rest = free - applied(Z[..., :6], applied(J, free) + applied(J_dot, v))
@@ -379,7 +381,6 @@ def momentum_about(
     >>> (sarrus.floating.momentum_about(robot, [0.0], [1.0], point="tip").round(12) + 0.0).tolist()
     [0.0, 0.0, 0.0, -1.0, 0.0, 0.0]
     """
-    checked_mechanism(robot, "robot")
     h = robot.momentum(q, v)
     if point is None:
         at = robot.center_of_mass(q)
@@ -426,7 +427,6 @@ def base_reaction(
     >>> sarrus.floating.base_reaction(b.build(), [0, 0, 0, 1, 0, 0, 0, 0], np.zeros(7), [0, 0, 0, 0, 0, 0, 2.0])[3:].round(12) + 0.0
     array([-2.,  0.,  0.])
     """
-    checked_mechanism(robot, "robot")
     floating = base_joint(robot, "base_reaction")
     base = _welded_to_base(robot, floating)
     if sprung := [s.name for s in robot.description.springs if "ground" in (s.first[0], s.second[0])]:
@@ -494,8 +494,8 @@ def _motions(robot: LoopFunctions, q: Array, v: Array, independent: Coordinates,
     if robot.nc == 0 and independent is None:
         joints = joint_columns(robot, base)
         Y = np.eye(robot.nv)[:, np.concatenate([base_columns, joints])]
-        names = velocity_names(robot)
-        return _Motions(tuple(names[k] for k in joints), joints, Y, np.zeros_like(Y), np.zeros(robot.nv))
+        every = velocity_names(robot)
+        return _Motions(tuple(every[k] for k in joints), joints, Y, np.zeros_like(Y), np.zeros(robot.nv))
     if not q.size:
         raise ShapeError(
             f"q has shape {q.shape}: expected at least one configuration, because the motions that the loops allow depend on it"
@@ -506,16 +506,9 @@ def _motions(robot: LoopFunctions, q: Array, v: Array, independent: Coordinates,
             independent = [base.name, *(c for c in listed if not (isinstance(c, str) and c == base.name))]
     form, _ = reduced_form(robot, q, v, independent, time)
     shown = np.array(form._places)  # index in v of each coordinate
-    order = np.concatenate(
-        [np.flatnonzero(np.isin(shown, base_columns)), np.flatnonzero(~np.isin(shown, base_columns))]
-    )
-    return _Motions(
-        tuple(form.coordinates[k] for k in order[6:]),
-        shown[order[6:]],
-        form.jacobian[..., order],
-        form.jacobian_derivative[..., order],
-        form.bias_acceleration,
-    )
+    order = np.argsort(~np.isin(shown, base_columns), kind="stable")  # the base's coordinates first
+    names, basis, rate = [form.coordinates[k] for k in order[6:]], form.jacobian, form.jacobian_derivative
+    return _Motions(tuple(names), shown[order[6:]], basis[..., order], rate[..., order], form.bias_acceleration)
 
 
 def _reduced(
@@ -539,13 +532,6 @@ def _reduced(
         result = result + still @ motions.derivative[..., columns, 6:]
     result = into(out, result)
     return (result, status) if with_status else result
-
-
-def _inverse(W: Array, frame: str) -> Array:
-    try:
-        return np.asarray(np.linalg.inv(W))
-    except np.linalg.LinAlgError:
-        raise StateError(f"the velocity of frame '{frame}' does not determine the motion of the base") from None
 
 
 # ---- centre of mass, and momentum about it, also with a fixed base ---------------------------------------------------

@@ -137,7 +137,6 @@ def reaction_null_space(
     >>> int(still.freedom), (still.basis[6:, 0] / still.basis[6, 0]).round(6).tolist()        # the arms turn against each other
     (1, [1.0, -1.0])
     """
-    checked_mechanism(robot, "robot")
     base_joint(robot, "reaction_null_space")
     rows = component_rows(components)
     if not rows:
@@ -146,12 +145,8 @@ def reaction_null_space(
     q, t = real_array("q", q), None if time is None else real_array("time", time)
     lead = np.broadcast_shapes(rest.shape[:-1], () if t is None else t.shape)
     states = _in_rows(np.where(np.isnan(rest[..., :1]), np.nan, q), lead)
-    basis, freedom, projector = _core.reaction_null_spaces(
-        robot, states, rows, None if t is None else _in_rows(t[..., None], lead)[:, 0]
-    )
-    return ReactionNullSpace(
-        basis.reshape(*lead, *basis.shape[1:]), freedom.reshape(lead), projector.reshape(*lead, *projector.shape[1:])
-    )
+    arrays = _core.reaction_null_spaces(robot, states, rows, _times(t, lead))
+    return ReactionNullSpace(*(x.reshape(*lead, *x.shape[1:]) for x in arrays))
 
 
 @of_states
@@ -198,7 +193,6 @@ def resolved_rate(
     >>> float(robot.velocity(robot.neutral(), v, "arm")[2].round(12)), bool(v[6] > 0.1)
     (0.1, True)
     """
-    checked_mechanism(robot, "robot")
     base_joint(robot, "resolved_rate")
     check_mapping("motions", motions, "frames to velocities", 0)
     rest = momentum_velocity(robot, q, np.zeros(robot.nv), momentum)  # checks q and momentum
@@ -215,10 +209,8 @@ def resolved_rate(
     lead = np.broadcast_shapes(rest.shape[:-1], *more)
     given = np.concatenate([np.zeros((math.prod(lead), 0)), *(_in_rows(x, lead) for x in velocities)], axis=-1)
     sound = np.where(np.isnan(_in_rows(rest, lead)[:, :1]), np.nan, _in_rows(q, lead))
-    v = _core.resolved_rates(
-        robot, sound, frames, given, zero_rows, None if h is None else _in_rows(h, lead),
-        None if t is None else _in_rows(t[..., None], lead)[:, 0], not lead,
-    )  # fmt: skip
+    h = None if h is None else _in_rows(h, lead)
+    v = _core.resolved_rates(robot, sound, frames, given, zero_rows, h, _times(t, lead), not lead)
     return v.reshape(*lead, robot.nv)
 
 
@@ -292,7 +284,8 @@ def path(
     robot : a mechanism with floating base
     q : (nq,) initial configuration [rad, m]
     way_points : frame to (k, 3) positions or (k, 4, 4) poses in the world [m]
-    times : (k,) times of the waypoints, increasing and after 0 [s]
+    times : (k,) times of the waypoints, increasing and after 0 [s]. If the first time is 0, as for :func:`~sarrus.control.path_through`, the frames must
+        be at their first waypoints in the initial configuration
     still : components of the base's velocity that must be zero: "rx ry rz" keeps its attitude
     momentum : (6,) momentum as returned by :meth:`~sarrus.Mechanism.momentum` [kg m2/s, kg m/s]; default: zero
     step : step of the integration and of the result [s]
@@ -331,9 +324,17 @@ def path(
     check_mapping("way_points", way_points, "frames to positions or poses, one for each time", 0)
     arrivals = real_array("times", times).ravel().tolist()
     ways = [_way_points(name, points, len(arrivals)) for name, points in way_points.items()]
-    return FreeFloatingMotion(
-        **_core.free_floating_path(robot, start, ways, arrivals, _still_rows(still), h, longest, tolerance)
-    )
+    if arrivals and arrivals[0] == 0.0:  # the motion starts at q: a waypoint at time 0 is a check
+        for name, turned, poses in ways:
+            difference = (robot.pose(start, name)[:3] - poses[0].reshape(3, 4))[:, 0 if turned else 3 :]
+            if (off := float(np.abs(difference).max())) > tolerance:
+                raise StateError(
+                    f"way_points['{name}'] at time 0 must be where the configuration q has this frame; they differ by {off:.3g}: pass another q, "
+                    "or times after 0"
+                )
+        ways, arrivals = [(name, turned, poses[1:]) for name, turned, poses in ways], arrivals[1:]
+    run = _core.free_floating_path(robot, start, ways, arrivals, _still_rows(still), h, longest, tolerance)
+    return FreeFloatingMotion(**run)
 
 
 def dynamic_singularity_map(
@@ -389,10 +390,10 @@ def dynamic_singularity_map(
         axes: dict[str, Any] = {"expressed_in": "world_aligned", "threads": threads}
         J = [generalized_jacobian(robot, q, frame, **axes), robot.jacobian(q, frame, **axes)[..., columns]]
         N: Array = np.eye(len(columns))
-        for loops in _loop_rows(robot, q, columns, time):
-            N = solutions(loops * C).basis
-        both = [scale[:, None] * (A[..., rows, :] * C) @ N for A in J]
-        return _singular_values(both[0]), _singular_values(both[1])
+        if robot.nc:
+            N = solutions(robot.constraint_jacobian(q, time=time)[..., columns] * C).basis
+        floating, fixed = (_singular_values(scale[:, None] * (A[..., rows, :] * C) @ N) for A in J)
+        return floating, fixed
 
     q = real_array("q", q)
     requested = values(q)
@@ -439,8 +440,8 @@ def _in_rows(x: Array, lead: tuple[int, ...]) -> Array:
     return np.broadcast_to(x, (*lead, x.shape[-1])).reshape(math.prod(lead), x.shape[-1])
 
 
-def _loop_rows(robot: LoopFunctions, q: ArrayLike, columns: Array, time: ArrayLike | None) -> list[Array]:
-    return [robot.constraint_jacobian(q, time=time)[..., columns]] if robot.nc else []
+def _times(t: Array | None, lead: tuple[int, ...]) -> Array | None:
+    return None if t is None else np.broadcast_to(t, lead).ravel()
 
 
 def _singular_values(A: Array) -> Array:

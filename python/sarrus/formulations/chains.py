@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -156,7 +157,8 @@ def _decomposed(robot: LoopFunctions, member: str, paths: list[list[JointSpec]])
     tips = {end.name: _across(end, member) for end, *_ in paths}
     # each body of a chain has two joints and belongs to the tree, therefore at most one joint of the chain is a loop joint
     inner = {end.name: next((j.name for j in path if j.name in closing), None) for end, *path in paths}
-    names = _new_names({*robot.joints, *closing, *robot.frames})
+    used = {*robot.joints, *closing, *robot.frames}
+    names = (name for k in count() if (name := f"piece {k}") not in used)
 
     # a chain with an inner loop joint is in the tree from both of its ends: the bodies between this joint and the member are descendants of the
     # member
@@ -178,6 +180,7 @@ def _decomposed(robot: LoopFunctions, member: str, paths: list[list[JointSpec]])
     at_tip = [FrameSpec(frames[name], tips[name], place) for name, place in places.items()]
     pieces = type(robot)(replace(d, joints=tuple(joints), frames=(*d.frames, *at_tip), home=()))
     massless = tuple(replace(body, inertia=Inertia.zero()) for body in d.bodies)
+    unsprung = tuple(_without_terms(j) if j.name in closing else j for j in d.joints)
 
     def rows(name: str | None) -> slice:
         return pieces.constraint(name).rows if name in pieces.constraints else slice(0, 0)
@@ -205,14 +208,7 @@ def _decomposed(robot: LoopFunctions, member: str, paths: list[list[JointSpec]])
         member=member,
         chains=tuple(chain(*path) for path in paths),
         pieces=pieces,
-        weightless=type(robot)(
-            replace(
-                d,
-                gravity=(0.0, 0.0, 0.0),
-                bodies=massless,
-                joints=tuple(_without_terms(j) if j.name in closing else j for j in d.joints),
-            )
-        ),
+        weightless=type(robot)(replace(d, gravity=(0.0, 0.0, 0.0), bodies=massless, joints=unsprung)),
         kept=tuple(name for name in robot.joints if name not in tips),
         afloat=afloat,
     )
@@ -226,14 +222,6 @@ def _without_terms(spec: JointSpec) -> JointSpec:
 
 def _columns(mechanism: LoopFunctions, names: list[str]) -> NDArray[np.intp]:
     return np.array([i for name in names for i in range(mechanism.nv)[mechanism.joint(name).v_slice]], dtype=np.intp)
-
-
-def _new_names(names: set[str]) -> Iterator[str]:
-    number = 0
-    while True:
-        if (name := f"piece {number}") not in names:
-            yield name
-        number += 1
 
 
 # ---- quantities of a chain -------------------------------------------------------------------------------------------
@@ -364,11 +352,11 @@ def _motor(
 
 def _solutions(rows: Array, gamma: Array) -> tuple[Array, Array]:
     """Return N and a_0 of the solutions a_0 + N y of rows a = gamma, for independent rows."""
-    count, n = rows.shape[-2:]
-    if count == 0:
+    independent, n = rows.shape[-2:]
+    if independent == 0:
         return np.broadcast_to(np.eye(n), (*rows.shape[:-2], n, n)), np.zeros((*rows.shape[:-2], n))
     Q, L = np.linalg.qr(transposed(rows), mode="complete")
-    return Q[..., count:], applied(Q[..., :count] @ transposed(_inverse(L[..., :count, :])), gamma)
+    return Q[..., independent:], applied(Q[..., :independent] @ transposed(_inverse(L[..., :independent, :])), gamma)
 
 
 def inverse_root(A: Array) -> tuple[Array, NDArray[np.bool_]]:

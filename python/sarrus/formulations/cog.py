@@ -14,7 +14,6 @@ from ..description.specs import BodySpec
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.operations import Kinematics
 from ..dynamics.options import BatchOptions, Unpack, of_states
-from ..mechanism import checked_mechanism
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,7 +133,6 @@ def cog_jacobians(
     >>> bool(np.allclose(cog.H, sarrus.formulations.reduced_dynamics(fourbar, q, np.zeros(3), independent="actuated").mass_matrix))
     True
     """
-    checked_mechanism(robot, "robot")
     v = np.zeros(robot.nv) if v is None else v
     motion, _ = reduced_form(robot, q, v, active, time, independent=False)
     names, unanswered = motion.coordinates, np.isnan(motion.drift).any(axis=-1, keepdims=True)

@@ -188,7 +188,6 @@ def operational_inertia(
         ...
     sarrus.errors.StateError: frame 'tip' can move in 1 of 6 directions: its inertia is infinite in the other directions
     """
-    checked_mechanism(robot, "robot")
     rows = component_rows(components)
     if not rows:
         raise ModelError(f"components must be one or more of {' '.join(PARAMETERS)}; got {components!r}")
@@ -266,7 +265,6 @@ def free_motions(
     >>> int(free.freedom), free.basis.shape
     (1, (3, 1))
     """
-    checked_mechanism(robot, "robot")
     return loop_motions(robot, robot.constraint_jacobian(q, time=time))
 
 
@@ -294,7 +292,6 @@ def projections(
     >>> bool(np.allclose(P_T @ P_T, P_T)), int(np.trace(P_T).round())
     (True, 1)
     """
-    checked_mechanism(robot, "robot")
     M = robot.mass_matrix(q)
     P_T = free_motions(robot, q, time=time).constrained_inverse(M) @ M
     return transposed(P_T), P_T
@@ -331,7 +328,6 @@ def projected_dynamics(
     >>> bool(np.allclose(equations.acceleration, fourbar.forward_dynamics(q, v, [2.0, 0.0, 0.0])))
     True
     """
-    checked_mechanism(robot, "robot")
     gamma = robot.constraint_bias(q, v, time=time)
     M, h = robot.mass_matrix(q), robot.bias_forces(q, v, wrenches=wrenches)
     lead = common_axes({"q, v and time": gamma.shape[:-1], "q, v and wrenches": h.shape[:-1]})
@@ -390,7 +386,6 @@ def virtual_work(
     >>> bool(abs(sarrus.formulations.virtual_work(fourbar, q, rest, a, [2.0, 0.0, 0.0])).max() < 1e-9)
     True
     """
-    checked_mechanism(robot, "robot")
     required = robot.inverse_dynamics(q, v, a, wrenches=wrenches)
     P_omega = projections(robot, q, time=time)[0]
     lead = common_axes({"q, v, a and wrenches": required.shape[:-1], "q and time": P_omega.shape[:-2]})
@@ -435,7 +430,6 @@ def is_involutive(
     >>> bool(sarrus.formulations.is_involutive(disc, disc.assemble())), bool(sarrus.formulations.is_involutive(fourbar, fourbar.assemble()))
     (False, True)
     """
-    checked_mechanism(robot, "robot")
     q, when = robot.normalize(q), real_array("time", 0.0 if time is None else time)
     lead = common_axes({"q": q.shape[:-1], "time": when.shape})
     q, when = np.broadcast_to(q, (*lead, robot.nq)), np.broadcast_to(when, lead)
@@ -546,7 +540,6 @@ def joint_screws(robot: LoopFunctions, q: ArrayLike | None = None, **options: Un
     >>> sarrus.formulations.joint_screws(sarrus.mechanisms.double_pendulum(lengths=(1.0, 1.0))).tolist()
     [[0.0, 1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 1.0, 0.0, 0.0]]
     """
-    checked_mechanism(robot, "robot")
     for name in robot.joints:
         if (joint := robot.joint(name)).nv > 1:
             raise ModelError(
@@ -556,11 +549,7 @@ def joint_screws(robot: LoopFunctions, q: ArrayLike | None = None, **options: Un
 
 
 def poe_factors(
-    robot: LoopFunctions,
-    q: ArrayLike,
-    v: ArrayLike | None = None,
-    *,
-    frame: str | None = None,
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike | None = None, *, frame: str | None = None
 ) -> PoeFactors:
     """Return the invariant factors of the tree's mass matrix, Coriolis matrix, gravity forces and Jacobian; loops are open.
 
@@ -639,7 +628,7 @@ def poe_factors(
             Gamma[..., block, before] = step = between(parent[name], name)
             G[..., block, :] += step @ G[..., before, :]
     end = names[-1] if frame is None else frame
-    poses[end], carrier = motion.pose(end), _body_of(robot, end)
+    poses[end], carrier = motion.pose(end), {f.name: f.body for f in robot.description.frames}.get(end, end)
     if carrier != "ground":
         P_t[..., rows[carrier]] = between(carrier, end)
     armature = np.concatenate([np.broadcast_to(j.type.armature, j.nv) for j in map(robot.joint, robot.joints)])
@@ -659,7 +648,3 @@ def _tree_edges(robot: LoopFunctions) -> tuple[dict[str, str], dict[str, str]]:
         placed |= {outer: inner for outer, (inner, _) in edges.items() if inner in placed and outer not in placed}
     del placed["ground"]
     return placed, {outer: edges[outer][1] for outer in placed}
-
-
-def _body_of(robot: LoopFunctions, frame: str) -> str:
-    return {f.name: f.body for f in robot.description.frames}.get(frame, frame)

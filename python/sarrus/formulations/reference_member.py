@@ -564,7 +564,6 @@ def sliding_contact(
     >>> float(np.linalg.norm(a).round(6)), float((9.81 * np.sqrt(0.5) * 0.7).round(6))
     (4.855702, 4.855702)
     """
-    checked_mechanism(robot, "robot")
     contact_joint = robot.joint(joint)
     if not contact_joint.closes_loop:
         raise ModelError(f"joint '{joint}' is a tree joint; expected a loop joint (loop=True) for a sliding contact")

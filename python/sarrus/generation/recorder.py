@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +18,6 @@ from ..control import TaskControl
 from ..dynamics.options import ExpressedIn
 from ..errors import ModelError, SarrusError, ShapeError, check_choice, check_name, raise_no_such_name
 from ..mechanism import Mechanism
-
-if TYPE_CHECKING:
-    from .._arrays import Array
-
 
 Numbers = Any  # array of symbolic numbers
 
@@ -145,26 +141,23 @@ class Recorder:
         if frame is not None and frame not in self.robot.frames and frame not in self.robot.bodies:
             raise_no_such_name("frame", frame, (*self.robot.frames, *self.robot.bodies))
         check_choice("expressed_in", expressed_in, ExpressedIn)
-        result, status = self._recording.call(
-            operation, self._read(operation, keys.split(), inputs), frame, expressed_in
-        )
+        numbers = self._read(operation, keys.split(), inputs)
+        result, status = self._recording.call(operation, numbers, frame, expressed_in)
         self.status = status if self.status is None else self.status.larger(status)
-        sizes = {"v": self.robot.nv, "q": self.robot.nq, "c": self.robot.nc, "u": self.robot.nu, "Q": self.robot.nq + 1}
-        return np.array(result, dtype=object).reshape(
-            [sizes.get(axis) or int(axis) if axis not in sizes else sizes[axis] for axis in axes]
-        )
+        sizes: dict[str, int | str] = {
+            "v": self.robot.nv,
+            "q": self.robot.nq,
+            "c": self.robot.nc,
+            "u": self.robot.nu,
+            "Q": self.robot.nq + 1,
+        }
+        return np.array(result, dtype=object).reshape([int(sizes.get(axis, axis)) for axis in axes])
 
     def _read(self, operation: str, keys: Sequence[str], inputs: Sequence[Numbers | None]) -> list[Any]:
         """Return arrays as flat lists, with the sizes that the operation expects; keys that end in "?" are optional arguments."""
         robot = self.robot
-        sizes = {
-            "q": robot.nq,
-            "time": 1,
-            "weights": robot.nu,
-            "preload": robot.nu,
-            "base_velocity": 6,
-            "base_acceleration": 6,
-        }
+        sizes = {"q": robot.nq, "time": 1, "base_velocity": 6, "base_acceleration": 6}
+        sizes |= {"weights": robot.nu, "preload": robot.nu}
         numbers = [None if x is None else self._flat(x) for x in inputs]
         if len(inputs) > len(keys):
             raise TypeError(f"{operation} requires {', '.join(keys)}; got {len(inputs)} arrays")
@@ -355,9 +348,8 @@ class Recorder:
     def _indices(self, names: Sequence[str]) -> tuple[list[int], list[int]]:
         """Return the indices of joints in q and in v."""
         joints = [self.robot._tree_joint(name) for name in checked_names("joints", names)]
-        return [k for j in joints for k in range(*j.q_slice.indices(self.robot.nq))], [
-            k for j in joints for k in range(*j.v_slice.indices(self.robot.nv))
-        ]
+        q, v = range(self.robot.nq), range(self.robot.nv)
+        return [k for j in joints for k in q[j.q_slice]], [k for j in joints for k in v[j.v_slice]]
 
     def _time(self) -> Numbers | None:
         return self.time if self._recording.driven else None
@@ -415,12 +407,8 @@ def recorded_tasks(r: Recorder, law: TaskControl) -> Mapping[str, Numbers]:
     efforts, acceleration, errors, missed, z_dot = (np.array(x, dtype=object) for x in results)
     rows = np.split(np.arange(len(errors)), np.cumsum([core.sizes[i] for i in order])[:-1])
     permutation = np.concatenate([rows[order.index(i)] for i in range(len(order))])
-    named = {
-        "efforts": efforts,
-        "acceleration": acceleration,
-        "errors": errors[permutation],
-        "missed": missed[permutation],
-    }
+    named = {"efforts": efforts, "acceleration": acceleration}
+    named |= {"errors": errors[permutation], "missed": missed[permutation]}
     return named | ({"z_dot": z_dot} if states else {})
 
 
@@ -430,16 +418,14 @@ def _check(r: Recorder, law: TaskControl) -> None:
     if law.robot is not r.robot:
         raise ModelError(f"the TaskControl belongs to another mechanism, '{law.robot.name}'")
     if law.limits is not None:
-        raise ModelError(
-            "a TaskControl with limits solves quadratic programs, which cannot be generated as C; pass limits=None"
-        )
+        fault = "a TaskControl with limits solves quadratic programs, which cannot be generated as C"
+        raise ModelError(f"{fault}; pass limits=None")
     if law.contacts:
         frames = ", ".join(f"'{contact.frame}'" for contact in law.contacts)
         raise ModelError(f"a TaskControl with contacts cannot be generated as C; contacts: {frames}")
     if law.parameters.ndim > 1:
-        raise ModelError(
-            "a TaskControl with different parameters for each run cannot be generated as C; pass the parameters of one run"
-        )
+        fault = "a TaskControl with different parameters for each run cannot be generated as C"
+        raise ModelError(f"{fault}; pass the parameters of one run")
 
 
 class _Inputs:

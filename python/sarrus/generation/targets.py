@@ -168,15 +168,12 @@ def _cuda(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[
         arguments = [f"const {real} *{key}" for key in f.inputs] + [f"{real} *{key}" for key in f.results]
         rows = [f"{key} + {np.size(x)} * sarrus_i" for key, x in (*f.inputs.items(), *f.results.items())]
         call = f"{f.name}({_listed(rows)})"
+        status = f"sarrus_status[sarrus_i] = {call}" if f.returns_status else f"{call};\n  sarrus_status[sarrus_i] = 0"
         texts.append(
             f"static __device__ {f.text.definition}\n"
             f'extern "C" __global__ void {f.name}_batch(long sarrus_states, {_listed(arguments)}, int *sarrus_status) {{\n'
             "  const long sarrus_i = blockIdx.x * (long)blockDim.x + threadIdx.x;\n  if (sarrus_i >= sarrus_states) return;\n"
-            + (
-                f"  sarrus_status[sarrus_i] = {call};\n}}\n"
-                if f.returns_status
-                else f"  {call};\n  sarrus_status[sarrus_i] = 0;\n}}\n"
-            )
+            f"  {status};\n}}\n"
         )
     return {f"{prefix}.cu": _filled("cuda.cu.txt", about=c["about"], functions="\n".join(texts))}
 
@@ -188,11 +185,9 @@ def _check(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict
     answers = {}
     for f in functions:
         robot, rng = f.recorder.robot, np.random.default_rng(1)
-        about = f.recorder._about
-        configurations = (
-            None if f.recorder._recording.driven else sample_configurations(robot, np.zeros(STATES), rng, about)
-        )
-        other = Recorder(robot, configurations=configurations)
+        driven = f.recorder._recording.driven
+        samples = None if driven else sample_configurations(robot, np.zeros(STATES), rng, f.recorder._about)
+        other = Recorder(robot, configurations=samples)
         results = f.compute(other)
         arguments = [other.values(x) for x in other.inputs.values()]
         core = _core_results(other, f.source, arguments)
@@ -391,9 +386,8 @@ def jax_functions(
     if source not in generated.others:
         raise ValueError("generated has no source for JAX; write it by generate(..., targets=['jax'])")
     place = Path(tempfile.mkdtemp(prefix="sarrus")) / f"{source.stem}.so"
-    library = ctypes.CDLL(
-        str(shared_library(compiler, [*flags, f"-I{jax.ffi.include_dir()}"], place, source.resolve()))
-    )
+    options = [*flags, f"-I{jax.ffi.include_dir()}"]
+    library = ctypes.CDLL(str(shared_library(compiler, options, place, source.resolve())))
 
     def target(name: str, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]]) -> Callable[..., Any]:
         # a unique name, because JAX registers targets by name until the process ends

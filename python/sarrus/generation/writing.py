@@ -14,7 +14,7 @@ from .. import _arrays, _build, _recording
 from .._arrays import ArrayLike
 from .._files import replacing
 from ..control import TaskControl
-from ..errors import ModelError, printable, raise_no_such_name
+from ..errors import ModelError, check_name, printable, raise_no_such_name
 from ..mechanism import Mechanism, checked_mechanism
 from .recorder import BROKEN, NO_ANSWER, Numbers, Recorder, eliminated, solutions
 from .targets import TARGETS, Recorded, entries
@@ -77,6 +77,11 @@ class Generated:
     scalar: str
     functions: Mapping[str, CFunction]
     others: tuple[Path, ...] = ()
+
+    @property
+    def lines(self) -> int:
+        """Number of lines of the source file, about one for each operation; the time to compile grows with it."""
+        return self.source.read_text(encoding="utf-8").count("\n")
 
 
 @np.errstate(all="ignore")  # results in the samples may overflow, because samples may be singular positions
@@ -159,16 +164,13 @@ def generate(
     named = functions if isinstance(functions, Mapping) else {text: text for text in names}
     targets = _arrays.checked_names("targets", targets)
     for target in targets:
-        if target not in TARGETS:
-            raise_no_such_name("target", target, TARGETS)
+        check_name("target", target, TARGETS)
     _arrays.checked_truth("assumptions", assumptions)
     _arrays.check_counts(most_statements=most_statements)
     if not named:
         raise ValueError("functions must have at least one name; got none")
-    recorded = [
-        _recorded(prefix, key, source, partial(Recorder, robot, scalar=scalar), configurations, assumptions)
-        for key, source in named.items()
-    ]
+    recorder = partial(Recorder, robot, scalar=scalar, configurations=configurations)
+    recorded = [_recorded(prefix, key, source, recorder(), assumptions) for key, source in named.items()]
     indices, enumerated = _joint_indices(prefix, robot)
     written: dict[str, CFunction] = {}
     texts: list[str] = []
@@ -201,19 +203,15 @@ def generate(
     for file_name, content in contents.items():
         with replacing(path / file_name) as file:
             file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return Generated(
-        path / f"{prefix}.h", path / f"{prefix}.c", scalar, written, tuple(path / key for key in [*contents][2:])
-    )
+    header, source_file, *others = (path / file_name for file_name in contents)
+    return Generated(header, source_file, scalar, written, tuple(others))
 
 
-def _recorded(
-    prefix: str, key: str, source: str | Function | TaskControl, recorder: Callable[..., Recorder], configurations: ArrayLike | None, assumptions: bool
-) -> Recorded:  # fmt: skip
+def _recorded(prefix: str, key: str, source: str | Function | TaskControl, r: Recorder, assumptions: bool) -> Recorded:
     if isinstance(source, str):
         compute = by_name(source)
     else:
         compute = task_function(source) if isinstance(source, TaskControl) else source
-    r = recorder(configurations=configurations)
     _arrays.check_callable(f"functions['{key}']", compute)
     results, inputs = compute(r), dict(r.inputs)
     _arrays.check_mapping(f"result of '{key}'", results, "names to results", 0)
@@ -221,16 +219,12 @@ def _recorded(
     elements = {f"{name}_{k}" for name, x in inputs.items() for k in range(len(x))}
     for name in (*results, *inputs):
         word = str(name)
-        if (
-            (name in results and name in inputs)
-            or word in RESERVED | elements
-            or CODE_NAMES.fullmatch(word)
-            or not word.isidentifier()
-            or not word.isascii()
-        ):
-            raise ValueError(
-                f"'{name}' cannot be the name of a result or an input: it is not an identifier, or is used by C or by the code, or is the name of both a result and an input"
+        is_used = word in RESERVED | elements or CODE_NAMES.fullmatch(word) or (name in results and name in inputs)
+        if is_used or not (word.isidentifier() and word.isascii()):
+            causes = (
+                "is not an identifier, or is used by C or by the code, or is the name of both a result and an input"
             )
+            raise ValueError(f"'{name}' cannot be the name of a result or an input: it {causes}")
     for name, x in results.items():
         values = r.values(x).reshape(len(r._configurations), -1)
         if values.size and (broken := ~np.isfinite(values).any(axis=0)).any():
@@ -414,8 +408,7 @@ def _rates(r: Recorder, joints: str) -> Mapping[str, Numbers]:
 
 
 def _joint_jacobian(r: Recorder, joints: str) -> Mapping[str, Numbers]:
-    start, _, to = joints.partition(">")
-    return {"J": _jacobian_rows(r, r.q, _names(start), _names(to))}
+    return {"J": _jacobian_rows(r, r.q, *_sides(joints))}
 
 
 def _torque_map(r: Recorder, joints: str) -> Mapping[str, Numbers]:
@@ -423,17 +416,16 @@ def _torque_map(r: Recorder, joints: str) -> Mapping[str, Numbers]:
 
     By virtual work, tau = J^T u, if v_after = J v_before.
     """
-    start, _, to = joints.partition(">")
-    J = _jacobian_rows(r, r.q, _names(start), _names(to))
-    return {"tau": J.T @ r.input("u", r._samples["tau"][:, r._indices(_names(to))[1]])}
+    start, to = _sides(joints)
+    return {"tau": _jacobian_rows(r, r.q, start, to).T @ r.input("u", r._samples["tau"][:, r._indices(to)[1]])}
 
 
 def _transmission(r: Recorder, joints: str) -> Mapping[str, Numbers]:
     """Return positions, Jacobian and efforts from the coordinates of the joints before ">" and the efforts u of the joints after it."""
-    start, _, to = joints.partition(">")
-    q, residual = r.positions(_names(start))
-    J = _jacobian_rows(r, q, _names(start), _names(to))
-    u = r.input("u", r._samples["tau"][:, r._indices(_names(to))[1]])
+    start, to = _sides(joints)
+    q, residual = r.positions(start)
+    J = _jacobian_rows(r, q, start, to)
+    u = r.input("u", r._samples["tau"][:, r._indices(to)[1]])
     return {"q": q, "J": J, "tau": J.T @ u, "residual": residual}
 
 
@@ -460,6 +452,12 @@ def task_function(law: TaskControl) -> Function:
 
 def _names(joints: str) -> list[str]:
     return [name for name in joints.split(",") if name]
+
+
+def _sides(joints: str) -> tuple[list[str], list[str]]:
+    """Return the names of the joints before and after ">"."""
+    start, _, to = joints.partition(">")
+    return _names(start), _names(to)
 
 
 # name of a generated function -> Python function that records it; its arguments are the recorder and the text after the colon

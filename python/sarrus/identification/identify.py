@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from ..control.elements import EffortTable
 from ..errors import AssemblyError, ModelError, ShapeError, StateError
 from ..mechanism import Mechanism, checked_mechanism
 from ..simulation.sweep import simulate_many
-from ..spatial import Inertia
 from .model import (
     BLOCK,
     Base,
@@ -41,17 +40,15 @@ from .model import (
     with_volume,
 )
 
-STRETCHES = (
-    10  # number of sections of a record; validation uses complete sections, because neighbouring samples are correlated
-)
+# number of sections of a record; validation uses complete sections, because neighbouring samples are correlated
+STRETCHES = 10
 BLUNT = 1e-5  # lower bound of the relative noise of efforts in the search for physically consistent bodies
 SHARPEST = 1e-8  # smallest relative noise of efforts that sums of squares resolve
 # lower bound of a motor's noise, relative to the largest noise of all motors, so that the exact zeros of a passive joint do not dominate the fit
 TRUSTED = 1e-4
 STILL = 1e-7  # below this relative norm of its column, a parameter is not excited by the data
-UNEXCITED = (
-    1e-13  # relative eigenvalue of the normal equations (columns of unit norm) below which a combination is not excited
-)
+# relative eigenvalue of the normal equations (columns of unit norm) below which a combination is not excited
+UNEXCITED = 1e-13
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,16 +98,8 @@ class Identification(Brief):
     @cached_property
     def robot(self) -> Mechanism:
         """Mechanism with the identified parameters. Offsets are not included, because they are properties of the measurement."""
-        model, inertias, terms = self._model, dict[str, Inertia](), dict[str, dict[str, Array]]()
-        for body, x in zip(model.bodies, self.parameters[: 10 * len(model.bodies)].reshape(-1, 10), strict=True):
-            inertias[body] = Inertia.from_parameters(x)
-        for (term, joint, k), x in zip(model.terms, self.parameters[10 * len(model.bodies) :].tolist(), strict=True):
-            if term != "offset":
-                kind = model.robot.joint(joint).type
-                before = np.broadcast_to(getattr(kind, term), kind.nv).astype(float)
-                numbers = terms.setdefault(term, {}).setdefault(joint, before)
-                numbers[k] = x
-        return self._original.replace(inertias=inertias, **cast(Any, terms))
+        changes = self._model.changes(self.parameters[None]).items()
+        return self._original.replace(**{kind: {name: x for name, (x,) in parts.items()} for kind, parts in changes})
 
     def report(self) -> str:
         """Return a table of the base parameters, indistinguishable and unidentified parameters, and the error of predictions."""
@@ -444,7 +433,7 @@ def identify_runs(
         before = cost
     covariance = (scale[:, None] * Vt[good].T / s[good] ** 2) @ Vt[good] * scale
     deviations = np.where((np.abs(Vt[~good]) > 1e-6).any(axis=0), np.inf, np.sqrt(np.diag(covariance)))
-    left = runs.compared(at, base, None)[0]
+    left = runs.off(at[None])[0]
     out = np.sqrt(np.mean(left[~fitted] ** 2, axis=0)) if not fitted.all() else np.full(len(noise), np.nan)
     names = velocity_names(robot)
     measured = (*(f"{name} at the end" for name in names), *(f"rate of {name}" for name in names))
@@ -472,32 +461,20 @@ class _Runs:
     def __len__(self) -> int:
         return len(self.first)
 
-    def compared(self, parameters: Array, base: Base, steps: Array | None) -> tuple[Array, Array]:
-        """Return errors of the final states (runs, 2 nv), and their derivatives by base parameters (runs, 2 nv, k) unless steps is None."""
-        k = 0 if steps is None else len(steps)
-        every = np.repeat(parameters[None], 2 * k + 1, axis=0)
-        for i in range(k):
-            every[1 + 2 * i, base.kept[i]] += steps[i]  # type: ignore[index]
-            every[2 + 2 * i, base.kept[i]] -= steps[i]  # type: ignore[index]
-        ends = self._off(every)
-        if steps is None:
-            return ends[0], np.zeros((*ends.shape[1:], 0))
-        return ends[0], np.stack([(ends[1 + 2 * i] - ends[2 + 2 * i]) / (2 * steps[i]) for i in range(k)], axis=-1)
+    def compared(self, parameters: Array, base: Base, steps: Array) -> tuple[Array, Array]:
+        """Return errors of the final states (runs, 2 nv), and their derivatives by base parameters (runs, 2 nv, k)."""
+        k = len(steps)
+        moved = np.zeros((k, len(parameters)))
+        moved[range(k), base.kept] = steps
+        ends = self.off(np.concatenate([parameters[None], parameters + moved, parameters - moved]))
+        return ends[0], np.moveaxis(ends[1 : k + 1] - ends[k + 1 :], 0, -1) / (2 * steps)
 
-    def _off(self, parameters: Array) -> Array:
-        """Return errors of the final states (variants, runs, 2 nv)."""
-        model, count = self.model, len(self)
-        changes: dict[str, Any] = {"inertias": {}}
-        n = 10 * len(model.bodies)
-        for i, body in enumerate(model.bodies):
-            # parameters are not checked, because a finite-difference step from a thin body may be physically impossible, which has no effect on the
-            # derivative
-            each = parameters[:, 10 * i : 10 * i + 10]
-            changes["inertias"][body] = [Inertia.from_parameters(x, check=False) for x in each]
-        for (term, joint, k), x in zip(model.terms, parameters[:, n:].T, strict=True):
-            kind = model.robot.joint(joint).type
-            numbers = np.tile(np.broadcast_to(getattr(kind, term), kind.nv), (len(parameters), 1))
-            changes.setdefault(term, {}).setdefault(joint, numbers)[:, k] = x
+    def off(self, parameters: Array) -> Array:
+        """Return errors of the final states (variants, runs, 2 nv) for parameters (variants, p)."""
+        count = len(self)
+        # parameters are not checked, because a finite-difference step from a thin body may be physically impossible, which has no effect on the
+        # derivative
+        changes = self.model.changes(parameters, check=False)
         many = self.robot.variants(**changes)._of_rows(np.repeat(np.arange(len(parameters)), count))
         q, v, u = (np.tile(x, (len(parameters), *[1] * (x.ndim - 1))) for x in (self.q[0], self.v[0], self.u))
         period = self.times[-1] / (len(self.times) - 1)
@@ -511,11 +488,9 @@ class _Runs:
             )
         if not max(np.abs(runs.q).max(), np.abs(runs.v).max()) < FAR:
             raise ModelError("runs diverge: use a shorter horizon, or more steps")
-        shape = (len(parameters), count, -1)
-        q1, v1 = runs.q[:, -1].reshape(*shape), runs.v[:, -1].reshape(*shape)
-        return np.concatenate(
-            [self.robot.difference(np.broadcast_to(self.q[1], q1.shape), q1), v1 - self.v[1]], axis=-1
-        )
+        q1, v1 = (x[:, -1].reshape(len(parameters), count, -1) for x in (runs.q, runs.v))
+        off = self.robot.difference(np.broadcast_to(self.q[1], q1.shape), q1)
+        return np.concatenate([off, v1 - self.v[1]], axis=-1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

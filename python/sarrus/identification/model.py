@@ -27,6 +27,7 @@ from ..analysis.independent_coordinates import joint_velocity
 from ..analysis.linear_algebra import velocity_scale
 from ..errors import ModelError, ShapeError, StateError, check_name
 from ..mechanism import Mechanism, checked_mechanism
+from ..spatial import Inertia
 
 # ---- samples of measured motions and efforts, and their computation from encoder readings ----------------------------
 
@@ -58,17 +59,16 @@ class Samples(Brief):
         for name in ("q", "v", "a", "t"):
             if (value := getattr(self, name)) is not None or name in "qv":
                 object.__setattr__(self, name, real_array(name, value))
-        check_mapping("efforts", self.efforts, "joints to (n,) efforts each")
-        efforts = {name: real_array(f"efforts of '{name}'", u) for name, u in self.efforts.items()}
-        efforts = {name: u[:, None] if u.ndim == 1 else u for name, u in efforts.items()}
-        object.__setattr__(self, "efforts", efforts)
         parts: dict[str, Any] = {"q": self.q, "v": self.v, "a": self.a, "t": self.t}
-        parts |= {f"efforts of '{name}'": u for name, u in efforts.items()}
-        if self.directions is not None:
-            check_mapping("directions", self.directions, "joints to (n, nv of the joint) numbers each", 0)
-            directions = {name: real_array(f"directions of '{name}'", d) for name, d in self.directions.items()}
-            object.__setattr__(self, "directions", directions)
-            parts |= {f"directions of '{name}'": d for name, d in directions.items()}
+        check_mapping("efforts", self.efforts, "joints to (n,) efforts each")
+        check_mapping("directions", self.directions, "joints to (n, nv of the joint) numbers each", 0, optional=True)
+        for name in ("efforts", "directions") if self.directions is not None else ("efforts",):
+            by_joint: Mapping[str, Any] = getattr(self, name)
+            numbers = {joint: real_array(f"{name} of '{joint}'", x) for joint, x in by_joint.items()}
+            if name == "efforts":
+                numbers = {joint: u[:, None] if u.ndim == 1 else u for joint, u in numbers.items()}
+            object.__setattr__(self, name, numbers)
+            parts |= {f"{name} of '{joint}'": x for joint, x in numbers.items()}
         for label, x in parts.items():
             if x is None:
                 continue
@@ -334,9 +334,8 @@ class EffortModel:
     ) -> None:  # fmt: skip
         for joint in joints:
             check_name("joint", joint, robot._joints, "efforts")
-        self.robot = (
-            robot if tuple(joints) == robot.actuated else cast(Mechanism, on_its_tree(robot, actuated=tuple(joints)))
-        )
+        motors = tuple(joints)
+        self.robot = robot if motors == robot.actuated else cast(Mechanism, on_its_tree(robot, actuated=motors))
         specs = {body.name: body.inertia for body in robot.description.bodies}
         chosen = (
             [name for name, I in specs.items() if I.mass > 0.0] if bodies is None else checked_names("bodies", bodies)
@@ -375,6 +374,19 @@ class EffortModel:
         kinds = [(robot.joint(joint).type, term, k) for term, joint, k in self.terms]
         by_joint = [np.broadcast_to(getattr(kind, term, 0.0), kind.nv)[k] for kind, term, k in kinds]
         return np.concatenate([np.zeros(0), *(bodies[name] for name in self.bodies), by_joint])
+
+    def changes(self, parameters: Array, *, check: bool = True) -> dict[str, Any]:
+        """Return the arguments of :meth:`sarrus.Mechanism.variants` for parameters (n, p). Offsets are omitted; they belong to the measurement."""
+        of_bodies, of_joints = np.split(parameters, [10 * len(self.bodies)], axis=1)
+        each = zip(self.bodies, of_bodies.reshape(len(parameters), -1, 10).swapaxes(0, 1), strict=True)
+        inertias = {body: [Inertia.from_parameters(x, check=check) for x in rows] for body, rows in each}
+        changes: dict[str, Any] = {"inertias": inertias}
+        for (term, joint, k), x in zip(self.terms, of_joints.T, strict=True):
+            if term != "offset":
+                kind = self.robot.joint(joint).type
+                nominal = np.tile(np.broadcast_to(getattr(kind, term), kind.nv), (len(parameters), 1))
+                changes.setdefault(term, {}).setdefault(joint, nominal)[:, k] = x
+        return changes
 
     def _terms(self, terms: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str, int]]:
         check_mapping("terms", terms, "names of terms to joints", 0)
@@ -531,9 +543,8 @@ def independent_columns(X: Array, order: NDArray[np.intp] | None, floor: Array) 
     kept, left = list[int](), np.where(seen, unit, 0.0)
     for k in range(len(size)):
         distance = np.linalg.norm(left, axis=0) / least
-        j = (
-            int(np.argmax(distance > (1.0 - SAME) * distance.max())) if order is None else int(order[k])
-        )  # the first column among equal remainders
+        # the first column among equal remainders
+        j = int(np.argmax(distance > (1.0 - SAME) * distance.max()) if order is None else order[k])
         if distance[j] > 1.0:
             kept.append(j)
             basis = left[:, j] / np.linalg.norm(left[:, j])

@@ -157,11 +157,7 @@ def load_builder(
     1
     """
     path = checked_path(path)
-    suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise ModelError(
-            f"{path}: cannot read {suffix or 'a file without suffix'}; expected one of {', '.join(SUFFIXES)}"
-        )
+    suffix = _checked_suffix(path, "read", SUFFIXES)
     fault = ModelError(f"package_dirs: expected a list of folders; got {package_dirs!r}")
     if isinstance(package_dirs, str | bytes | os.PathLike):
         raise fault
@@ -220,14 +216,17 @@ def save(robot: Mechanism, path: str | os.PathLike[str], *, lossy: bool = False)
     """
     checked_mechanism(robot, "robot")
     file = checked_path(path)
-    suffix = file.suffix.lower()
-    if suffix not in WRITERS:
-        raise ModelError(
-            f"{file}: cannot write {suffix or 'a file without suffix'}; expected one of {', '.join(WRITERS)}"
-        )
-    writer = importlib.import_module(f".{WRITERS[suffix]}", __package__)
+    writer = importlib.import_module(f".{WRITERS[_checked_suffix(file, 'write', WRITERS)]}", __package__)
     files: list[Path] = writer.save(robot, file, lossy=lossy)
     return files
+
+
+def _checked_suffix(path: Path, verb: str, suffixes: Iterable[str]) -> str:
+    suffix = path.suffix.lower()
+    if suffix not in suffixes:
+        kind = suffix or "a file without suffix"
+        raise ModelError(f"{path}: cannot {verb} {kind}; expected one of {', '.join(suffixes)}")
+    return suffix
 
 
 def _read(

@@ -55,8 +55,13 @@ def write(description: Description, beside: str = "") -> str:
     >>> complete.read(text).build() == sarrus.mechanisms.pendulum()
     True
     """
-    moved = _with_folders(description, partial(relative, beside))
-    return str(_core.write_json({"format": FORMAT, **_plain(Description, moved, "")}))
+
+    def moved(mesh: Mesh) -> Mesh:
+        dirs = tuple(relative(beside, folder) for folder in mesh.package_dirs)
+        return replace(mesh, beside=relative(beside, mesh.beside), package_dirs=dirs)
+
+    document = _plain(Description, _with_meshes(description, moved), "")
+    return str(_core.write_json({"format": FORMAT, **document}))
 
 
 def read(
@@ -69,9 +74,8 @@ def read(
     Raises ModelError with the line and column of a syntax error, or with the path of a wrong value.
     """
     if floating_base:
-        raise ModelError(
-            f"{source}: floating_base does not apply to this format, which has all joints of the bodies; omit it"
-        )
+        fault = "floating_base does not apply to this format, which has all joints of the bodies"
+        raise ModelError(f"{source}: {fault}; omit it")
     if not isinstance(text, str):
         try:
             text = text.decode(json.detect_encoding(text))
@@ -205,15 +209,6 @@ def _numbers(value: Any) -> Any:
 # ---- folders of meshes -----------------------------------------------------------------------------------------------
 
 
-def _with_folders(description: Description, moved: Callable[[str], str]) -> Description:
-    """Return the description with `moved` applied to the folders of its meshes."""
-
-    def relocated(mesh: Mesh) -> Mesh:
-        return replace(mesh, beside=moved(mesh.beside), package_dirs=tuple(map(moved, mesh.package_dirs)))
-
-    return _with_meshes(description, relocated)
-
-
 def _with_own_folders(description: Description, beside: str, package_dirs: tuple[str, ...]) -> Description:
     """Return the description with meshes restricted to the folder of the document and to `package_dirs`.
 
@@ -237,11 +232,11 @@ def _with_own_folders(description: Description, beside: str, package_dirs: tuple
 
 
 def _with_meshes(description: Description, changed: Callable[[Mesh], Mesh]) -> Description:
-    visuals = tuple(
-        replace(visual, shape=changed(visual.shape)) if isinstance(visual.shape, Mesh) else visual
-        for visual in description.visuals
-    )
-    return replace(description, visuals=visuals)
+    visuals = list(description.visuals)
+    for k, visual in enumerate(visuals):
+        if isinstance(visual.shape, Mesh):
+            visuals[k] = replace(visual, shape=changed(visual.shape))
+    return replace(description, visuals=tuple(visuals))
 
 
 # ---- the schema ------------------------------------------------------------------------------------------------------

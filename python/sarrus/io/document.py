@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 from xml.parsers import expat
 
 import numpy as np
@@ -20,9 +20,10 @@ import numpy as np
 from .._arrays import ArrayLike
 from ..building.builder import Builder
 from ..description.contacts import NO_CONTACTS as NO_CONTACTS  # re-exported to the readers of formats
+from ..description.joints import Fixed, Free
 from ..errors import ModelError, did_you_mean
 from ..shapes import ContactShape, Mesh
-from ..spatial import Inertia, Transform
+from ..spatial import Inertia, Rotation, Transform
 from .mesh_files import at_hand
 
 DEEPEST = 100  # largest depth of nested elements: models nest a dozen levels; thousands are an attack
@@ -36,15 +37,10 @@ PARTS = frozenset((
 ))  # fmt: skip
 # patterns of a tag, and of an attribute's value with the character after it; no value contains "<", so that matching takes linear time
 TAG, VALUE = r"""<[\w:](?:[^<>"']|"[^"<]*"|'[^'<]*')*>""", r"""("[^"<]*"|'[^'<]*')([\w:]?)"""
-TAGS_OF_TEXT = re.compile(TAG), re.compile(VALUE), " "
-TAGS_OF_BYTES = re.compile(TAG.encode()), re.compile(VALUE.encode()), b" "
 LATE = r"(\s+)(<\?xml[^>]*\?>)"  # an XML declaration after blank space
-LATE_IN_TEXT, LATE_IN_BYTES = re.compile(LATE), re.compile(LATE.encode())
 # pattern of comments, and of sections that may contain "<!--". An unclosed comment or section extends to the end of the text, so that matching
 # takes linear time
 COMMENT = r"<!--(?P<inside>.*?)(?P<end>-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)"
-OF_TEXT = re.compile(COMMENT, re.DOTALL), re.compile(r"[^\r\n]"), " ", "-"
-OF_BYTES = re.compile(COMMENT.encode(), re.DOTALL), re.compile(rb"[^\r\n]"), b" ", b"-"
 WITH_TEXT = ("sdf", "gazebo", "model")  # elements that contain text; other formats use attributes only
 # largest number of joints and constraints between two bodies: six rows fix the pair, and the cost of redundant rows grows with the cube of their
 # number
@@ -114,6 +110,15 @@ def only_shape(owner: Element) -> Element:
     if len(shapes) != 1:
         owner.fail(f"has {len(shapes)} shapes in <geometry>; expected one")
     return shapes[0]
+
+
+def color_of(element: Element, attribute: str | None, count: int = 4) -> tuple[float, ...]:
+    """Return the colour in an attribute, or in the element's text."""
+    numbers = element.numbers(attribute, count)
+    if min(numbers) < 0 or max(numbers) > 1:
+        where, text = (f" in {attribute}", element.text(attribute)) if attribute else ("", element.words())
+        element.fail(f"expects numbers from 0 to 1{where}, got {text[:60]!r}")
+    return numbers
 
 
 @dataclass(eq=False, slots=True)
@@ -304,7 +309,7 @@ def parse(
     try:
         parser.Parse(text, True)
     except expat.ExpatError as error:
-        if (spaced := _with_spaces(text)) != text:
+        if (spaced := _changed(text, _with_spaces)) != text:
             return parse(spaced, source, grammar, deepest=deepest, notes=notes)
         raise ModelError(f"{source}:{error.lineno}: not well-formed XML: {expat.ErrorString(error.code)}") from None
     except ModelError:
@@ -325,39 +330,40 @@ def _readable(text: Any, source: str) -> Any:
         start = text.rfind(less, start, start + LONGEST_TAG) + 1
         if start == 0:
             raise ModelError(f"{source}: has a tag, a text or a comment of more than {LONGEST_TAG} bytes")
-    return _without_dashes(_with_declaration_first(text))
+    return _changed(text, lambda whole: _without_dashes(_with_declaration_first(whole)))
 
 
-def _with_declaration_first(text: Any) -> Any:
+def _changed(text: Any, change: Callable[[str], str]) -> Any:
+    """Return the changed text. Bytes are changed as Latin-1, which has one character for each byte."""
+    return change(text) if isinstance(text, str) else change(text.decode("latin-1")).encode("latin-1")
+
+
+def _with_declaration_first(text: str) -> str:
     """Return the text with its XML declaration before blank lines, which XML forbids there and TinyXML accepts."""
-    late: Any = (LATE_IN_TEXT if isinstance(text, str) else LATE_IN_BYTES).match(text)
+    late = re.match(LATE, text)
     return late[2] + late[1] + text[late.end() :] if late else text
 
 
-def _with_spaces(text: Any) -> Any:
+def _with_spaces(text: str) -> str:
     """Return the text with a space added between attributes that have none. TinyXML accepts such text. This function is called only after a parser
     error.
     """
-    patterns: Any = TAGS_OF_TEXT if isinstance(text, str) else TAGS_OF_BYTES
-    tag, value, space = patterns
-    return tag.sub(lambda at: value.sub(lambda v: v[1] + space + v[2] if v[2] else v[0], at[0]), text)
+    return re.sub(TAG, lambda at: re.sub(VALUE, lambda v: f"{v[1]} {v[2]}" if v[2] else v[0], at[0]), text)
 
 
-def _without_dashes(text: Any) -> Any:
+def _without_dashes(text: str) -> str:
     """Return the text with the contents of comments that contain "--" replaced by blanks.
 
     XML forbids "--" in a comment, but TinyXML (ROS, Gazebo, MuJoCo) accepts it. Line numbers, CDATA sections and processing instructions do not
     change.
     """
-    patterns: Any = OF_TEXT if isinstance(text, str) else OF_BYTES
-    comments, inside, blank, dash = patterns
 
-    def cleaned(match: Any) -> Any:
-        if match["end"] and (dash + dash in match["inside"] or match["inside"].endswith(dash)):
-            return match[0][:4] + inside.sub(blank, match["inside"]) + match["end"]
+    def cleaned(match: re.Match[str]) -> str:
+        if match["end"] and ("--" in match["inside"] or match["inside"].endswith("-")):
+            return match[0][:4] + re.sub(r"[^\r\n]", " ", match["inside"]) + match["end"]
         return match[0]
 
-    return comments.sub(cleaned, text)
+    return re.sub(COMMENT, cleaned, text, flags=re.DOTALL)
 
 
 def root_tag(text: str | bytes) -> str:
@@ -433,6 +439,13 @@ class Connected:
                 self.neighbours[parent].append(child)
                 self.neighbours[child].append(parent)
 
+    def groups(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield the first name of each connected group that is not reached, and reach the group."""
+        for name in names:
+            if name not in self.reached:
+                self.reach(name)
+                yield name
+
     def reach(self, *start: str) -> None:
         """Add these bodies, and all bodies connected to them, to `reached`."""
         frontier = list(start)
@@ -459,24 +472,50 @@ def free_name(name: str, used: Container[str]) -> str:
     return name
 
 
-def mimic_circles(follows: Mapping[str, tuple[str, float, float]]) -> Iterator[tuple[str, str]]:
-    """Yield (joint, warning) for each cycle of joints that mimic one another.
+@dataclass(frozen=True)
+class Coupling:
+    """Coupling of joints: the sum of coefficient times coordinate = offset. A coordinate is a joint, or (joint, index)."""
 
-    `follows` maps a joint to (leader, multiplier, offset), with q = multiplier q_leader + offset.
-    """
+    element: Element
+    name: str
+    terms: dict[Any, float]
+    offset: float = 0.0
+
+
+class Mimic(NamedTuple):
+    """Coupling of two joints: q of `follower` = multiplier times q of `leader` + offset."""
+
+    follower: str
+    leader: str
+    multiplier: float
+    offset: float
+
+
+def add_root(
+    builder: Builder, name: str, body: str, pose: Transform, floats: bool, home: dict[str, list[float]]
+) -> None:
+    """Add a joint from the ground to a body. A body that floats gets a Free joint, and its pose in the file becomes the joint's entry in `home`."""
+    builder.add_joint(name, Free() if floats else Fixed(), "ground", body, at_parent=None if floats else pose)
+    if floats:
+        home[name] = [*Rotation(pose.rotation).quaternion.tolist(), *pose.translation.tolist()]
+
+
+def mimic_circles(mimics: Iterable[Mimic]) -> Iterator[tuple[str, str]]:
+    """Yield (joint, warning) for each cycle of joints that mimic one another."""
+    follows = {mimic.follower: mimic for mimic in mimics}
     done: set[str] = set()
     for name in follows:
         path: dict[str, None] = {}
         while name in follows and name not in done:
             done.add(name)
             path[name] = None
-            name = follows[name][0]
+            name = follows[name].leader
         if name not in path:
             continue
         circle = list(path)[list(path).index(name) :]
         factor, rest = 1.0, 0.0  # the relation after one cycle: q = factor q + rest
         for joint in reversed(circle):
-            _, multiplier, offset = follows[joint]
+            _, _, multiplier, offset = follows[joint]
             factor, rest = multiplier * factor, multiplier * rest + offset
         if abs(factor - 1.0) > 1e-9:
             fact = "they cannot move"

@@ -21,12 +21,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Container
-from typing import NamedTuple
 
 from ..building.builder import Builder
 from ..description import joints
 from ..spatial import Transform
-from .document import Element, at, free_name
+from .document import Element, Mimic, at, free_name
 
 # function (element, name) -> (body, pose in the body) of the link or frame with this name; errors refer to the element
 Place = Callable[[Element, str], tuple[str, Transform]]
@@ -169,21 +168,12 @@ IGNORED = re.compile(
 )
 
 
-class Mimic(NamedTuple):
-    """Coupling of two joints: q of `follower` = multiplier times q of `leader` + offset."""
-
-    leader: str
-    follower: str
-    multiplier: float
-    offset: float
-
-
 def mimic(plugin: Element) -> Mimic | None:
     """Return the coupling of a plugin that couples two joints; None for other plugins, with a warning if they may act on bodies."""
     leader, follower = (next(iter(plugin.all(tag)), None) for tag in ("joint", "mimicJoint"))
     if leader is not None and follower is not None:
         numbers = plugin.child_number("multiplier", 1.0), plugin.child_number("offset", 0.0)
-        return Mimic(leader.words(), follower.words(), *numbers)
+        return Mimic(follower.words(), leader.words(), *numbers)
     called = [plugin.get(attribute) or "" for attribute in ("name", "filename")]
     name = next(filter(None, called), "without a name")
     if "detachablejoint" in "".join(called).lower().replace("-", ""):

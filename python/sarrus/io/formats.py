@@ -22,7 +22,6 @@ from ..description.joints import BOUNDS, PASSIVE, JointType
 from ..shapes import Box, Capsule, Cylinder, Ellipsoid, Mesh, Sphere
 from . import extensions
 from .document import Element, Grammar, parse
-from .mujoco import FLAGS
 
 # ---- rows and formats ------------------------------------------------------------------------------------------------
 
@@ -268,6 +267,16 @@ def _value(element: Element, place: str, field: Field[Any]) -> Any:
     return numbers[0] if count == 1 else numbers
 
 
+def combined(axes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the parameters of a joint from those of its axes. A missing bound is infinite, and any other missing number is zero."""
+    numbers: dict[str, Any] = {}
+    for name in dict.fromkeys(name for axis in axes for name in axis):
+        default: Any = (-math.inf, math.inf) if name == "limits" else math.inf if name in BOUNDS else 0.0
+        values = [axis.get(name, default) for axis in axes]
+        numbers[name] = list(zip(*values, strict=True)) if name == "limits" else values
+    return numbers
+
+
 def has_passive(joint: JointType) -> list[str]:
     """Return the names of the passive terms that are not zero."""
     return [name for name in PASSIVE if name != "rest" and getattr(joint, name).any()]
@@ -419,6 +428,8 @@ SDF = Format(
 # ---- MJCF ------------------------------------------------------------------------------------------------------------
 
 ORIENTATION = ("quat", "euler", "axisangle", "xyaxes", "zaxis")
+# flags of <option> that affect the mechanism, with their bits in MuJoCo 4
+FLAGS = {"constraint": 1, "equality": 2, "frictionloss": 4, "limit": 8, "spring": 32, "damper": 64, "gravity": 128}
 _ORIENTED = " ".join(ORIENTATION)
 _GEOM = f"""size pos {_ORIENTED} type fromto mass density shellinertia mesh material rgba group (contype conaffinity condim
     friction solmix solref solimp gap hfield fitscale fluidshape fluidcoef user castshadow)"""

@@ -25,7 +25,7 @@ from ..mechanism import Mechanism
 from ..shapes import Mesh
 from ..spatial import Inertia, Transform
 from . import outline
-from .document import Names
+from .document import Mimic, Names
 from .formats import TOUCHING, Format, has_passive, put
 from .outline import Axis, Element, Link, Losses
 
@@ -73,6 +73,7 @@ class Writer:
         # (joint, index of the coordinate) -> name of the joint in the file that has this coordinate
         self.coordinates: dict[tuple[str, int], str] = {}
         self.driven = set[str]()  # names of actuated single-axis joints in the file
+        self.followers = set[str]()  # names of joints in the file that follow another joint
 
     def files(self) -> dict[Path, str]:
         """Return path -> text of the document and of the files next to it."""
@@ -179,6 +180,23 @@ class Writer:
 
     def constraint(self, spec: ConstraintSpec) -> bool:
         """Write a constraint that is not a loop joint; return False if the format cannot represent it."""
+        mimic = outline.mimic_of(spec, self.coordinates, self.excluded(), self.driven)
+        if mimic is None:
+            return self.other_constraint(spec)
+        self.followers.add(mimic.follower)
+        self.mimic(mimic)
+        return True
+
+    def excluded(self) -> set[str]:
+        """Return the names of joints in the file that must not follow another joint."""
+        return self.followers
+
+    def mimic(self, mimic: Mimic) -> None:
+        """Write a coupler of two joints of one axis."""
+        raise NotImplementedError
+
+    def other_constraint(self, spec: ConstraintSpec) -> bool:
+        """Write any other constraint; return False if the format cannot represent it."""
         raise NotImplementedError
 
     # ---- visuals and collision shapes of URDF and SDF ----------------------------------------------------------------
@@ -223,12 +241,8 @@ class Writer:
         self.place(element, spec.placement)
         inside = outline.add(outline.add(element, "geometry"), self.format.shapes[kind][0])
         for field, place in self.format.places(kind):
-            value = getattr(shape, field.name)
-            put(
-                inside,
-                place,
-                outline.beside(shape, self.path) if isinstance(shape, Mesh) and value == shape.file else value,
-            )
+            in_file = isinstance(shape, Mesh) and field.name == "file"
+            put(inside, place, outline.beside(shape, self.path) if in_file else getattr(shape, field.name))
         return element
 
     def color(self, visual: Element, color: tuple[float, ...]) -> None:
@@ -245,10 +259,12 @@ class PosedWriter(Writer):
     """Writer of a format that stores the poses of bodies; loop joints are then written like tree joints."""
 
     pose: dict[str, Transform]  # body -> its pose in the world that the file stores
+    at_home: dict[str, Array]  # joint -> its coordinates at these poses
 
     def parts(self) -> None:
         """Write bodies, joints, frames and constraints."""
         d, q = self.robot.description, self.home()
+        self.at_home = {name: np.atleast_1d(x) for name, x in self.robot.joint_states(q, time=0.0).q.items()}
         self.pose = {"ground": outline.IDENTITY}
         for body in d.bodies:
             self.pose[body.name] = Transform.from_matrix(self.robot.pose(q, body.name))
@@ -274,6 +290,21 @@ class PosedWriter(Writer):
 
     def joint(self, link: Link) -> None:
         """Write a joint."""
+        raise NotImplementedError
+
+    def joint_chain(self, link: Link) -> None:
+        """Write a joint as a chain of hinges and slides."""
+        for step, inner, (child, at_child) in self.chain(link):
+            if child != link.outer:
+                q = self.at_home[link.spec.name][step.index] * (1.0 if step.pitch is None else step.pitch)
+                motion, zero = step.axis.direction * q, np.zeros(3)
+                moved = Transform.exp(np.concatenate([motion, zero] if step.turns else [zero, motion]))
+                self.pose[child] = self.pose[inner[0]] @ inner[1] @ moved
+                self.body(child, Inertia.zero())
+            self.step(link.spec, step, inner, (child, at_child))
+
+    def step(self, spec: JointSpec, step: Step, inner: tuple[str, Transform], outer: tuple[str, Transform]) -> None:
+        """Write a hinge or a slide between two frames (body, pose in it)."""
         raise NotImplementedError
 
     def frame(self, frame: FrameSpec) -> None:

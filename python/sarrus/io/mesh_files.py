@@ -73,18 +73,11 @@ def _check_format(path: Path) -> None:
     ]
     # mesh -> number of its instances; each node that refers to the mesh is one
     shown = Counter(node["mesh"] for node in document.get("nodes", ()) if "mesh" in node)
-    parts = [
-        (
-            shown[k],
-            [
-                k
-                for part in mesh.get("primitives", ())
-                for k in (part.get("indices"), *part.get("attributes", {}).values())
-            ],
-        )
-        for k, mesh in enumerate(document.get("meshes", ()))
-    ]
-    total = sum(numbers) + sum(times * sum(numbers[k] for k in used if k is not None) for times, used in parts)
+    total = sum(numbers)
+    for k, mesh in enumerate(document.get("meshes", ())):
+        for part in mesh.get("primitives", ()):
+            used = (part.get("indices"), *part.get("attributes", {}).values())
+            total += shown[k] * sum(numbers[i] for i in used if i is not None)
     if total > MOST_DECLARED:
         raise ValueError(f"the file declares {total:.3g} numbers; expected at most {MOST_DECLARED}")
 
@@ -278,10 +271,8 @@ def mass_properties(corners: Array, method: str) -> tuple[float, Array, Array]:
 
     first = parts(apex)
     com = first @ (middle if method == "shell" else 0.75 * middle + 0.25 * apex) / first.sum()
-    part, arms = (
-        parts(com),
-        corners - com,
-    )  # as in MuJoCo, "legacy" uses the volume of the tetrahedra with their apex at the centre of mass
+    # as in MuJoCo, "legacy" uses the volume of the tetrahedra with their apex at the centre of mass
+    part, arms = parts(com), corners - com
     volume = float(part.sum())
     if not 0.0 < volume < np.inf:
         raise ModelError(f"mesh of volume {volume:g}; expected triangles that are counterclockwise from outside")

@@ -52,7 +52,7 @@ from ..spatial import Inertia, Rotation, Transform
 from .document import Element, at, check_pairs, free_name, parse
 from .formats import MJCF, WAY_OUT
 from .mjcf_document import DEEPEST, Document, body_inertia, geom_of, include, masks_of, referred, show_geom, touch_geoms
-from .mujoco import HERE, Drives, Hinge, Tree, greatest, joint_type, note_contacts
+from .mujoco import HERE, Drives, Ends, Hinge, Tree, greatest, joint_type, note_contacts, point_of
 
 Sites = dict[str, tuple[str, Transform]]  # name -> body and pose in it
 Tendons = dict[str, dict[str, float] | None]  # tendon -> (joint -> coefficient); None for spatial tendons
@@ -203,7 +203,7 @@ class _Reader(Document):
             axis = frame.rotation @ np.array(element.numbers("axis", 3, (0.0, 0.0, 1.0)))
             joint = joint_type(kind, axis, element.note, **numbers)
         place = frame.apply(element.numbers("pos", 3, (0.0, 0.0, 0.0))).tolist()
-        return Hinge(name, joint, place, reference if kind in ("slide", "hinge") else 0.0, name in drives.most)
+        return Hinge(name, joint, place, reference if kind in ("slide", "hinge") else 0.0, name in drives.sums)
 
     def tendons(self, joints: Mapping[str, Element]) -> Tendons:
         """Return name -> coefficients by joint of fixed tendons; None for spatial tendons."""
@@ -230,10 +230,10 @@ class _Reader(Document):
                 element.note(UNGUIDED)
         return tendons
 
-    def string(self, name: str, sites: Sites) -> list[tuple[str, tuple[float, ...]]]:
+    def string(self, name: str, sites: Sites) -> Ends:
         """Return (body, point) of the two ends of a straight spatial tendon."""
-        ends = [sites[referred(part, "site", sites)] for part in self.strings[name].children]
-        return [(body, tuple(place.translation.tolist())) for body, place in ends]
+        first, second = (sites[referred(part, "site", sites)] for part in self.strings[name].children)
+        return point_of(first), point_of(second)
 
     def springs(self, tree: Tree, sites: Sites, constrained: Container[str]) -> None:
         """Add the straight spatial tendons that are springs; `constrained` has the tendons that an equality uses."""
@@ -247,15 +247,8 @@ class _Reader(Document):
                     element.note(UNGUIDED)
                 continue
             with at(element):
-                first, second = self.string(name, sites)
                 rest = element.several("springlength", 2, (-1.0,))
-                if len(set(rest)) > 1:
-                    element.note(
-                        "a tendon whose springlength is a range is not read: springs that are slack in a range are not supported"
-                    )
-                elif first[0] != second[0]:
-                    rest_length = tree.distance(first, second, self.springrefs) if rest[0] < 0.0 else rest[0]
-                    tree.builder.add_spring(name, first, second, stiffness=k, rest_length=rest_length, damping=c)
+                tree.add_spring(name, self.string(name, sites), k, c, rest, element.note, self.springrefs)
 
     def drives(self, joints: Mapping[str, Element], tendons: Tendons) -> Drives:
         """Return the joints that actuators drive, with their limits, armature and damping."""
@@ -401,30 +394,30 @@ class _Reader(Document):
             return
         if element.tag not in ("joint", "tendon"):
             element.fail(f"is an equality that is not read: {WAY_OUT}")
-        parts = tree.qpos0 if element.tag == "joint" else tendons
+        candidates = tree.qpos0 if element.tag == "joint" else tendons
         ends = [end for end in (f"{element.tag}1", f"{element.tag}2") if end in element.attributes]
-        names = [referred(element, end, parts) for end in ends]
+        names = [referred(element, end, candidates) for end in ends]
         lengths = [{name: 1.0} if element.tag == "joint" else tendons[name] for name in names]
         if not names or f"{element.tag}1" not in element.attributes:
             element.fail(f"has no {element.tag}1")
         if len(set(names)) < len(names):
             element.fail(f"names {names[0]!r} twice")
         if element.tag == "tendon" and len(names) == 1 and names[0] in self.strings:
-            point1, point2 = self.string(names[0], sites)
+            points = self.string(names[0], sites)
             offset = element.several("polycoef", 5, DEFAULT)[0]
             name = tree.constraint_name(element.get("name"), names[0])
-            tree.builder.add_distance(name, point1, point2, length=tree.distance(point1, point2) + offset)
+            tree.builder.add_distance(name, *points, length=tree.distance(*points) + offset)
             return
+        parts: dict[str, dict[str, float]] = {}
         for name, length in zip(names, lengths, strict=True):
             if length is None:
                 element.fail(f"uses the spatial tendon {name!r}, which is not read")
+            parts[name] = length
             for joint in length:
                 if len(tree.qpos0[joint]) > 1:
                     element.fail(f"uses joint {joint!r}, which has several coordinates; expected one")
         polynomial = element.several("polycoef", 5, DEFAULT)
-        first, second = [*lengths, {}][:2]
-        name = tree.constraint_name(element.get("name"), " follows ".join(names))
-        tree.couple(name, first or {}, second or {}, (*polynomial, *DEFAULT[len(polynomial) :]))
+        tree.couple(element.get("name"), parts, (*polynomial, *DEFAULT[len(polynomial) :]))
 
     def join(self, tree: Tree, element: Element, sites: Sites) -> None:
         """Add a <connect> or <weld> to the tree."""

@@ -19,10 +19,10 @@ from ..errors import did_you_mean
 from ..shapes import ContactShape, Mesh, Solid
 from ..spatial import Inertia, Rotation, Transform
 from .document import LARGEST, MOST_PARTS, ONE_FRICTION, Element, add_shape, at, left_out, parse, placed_inertia
-from .formats import DRIVES, MJCF, ORIENTATION, WAY_OUT
+from .formats import DRIVES, FLAGS, MJCF, ORIENTATION, WAY_OUT
 from .mesh_files import LARGEST as LARGEST_MESH
 from .mesh_files import mass_properties, triangles
-from .mujoco import FLAGS, GEOMS, HERE, HIDDEN, exclude_by_masks, group_of, shape_of, show
+from .mujoco import GEOMS, HERE, HIDDEN, Touching, coefficients, group_of, shape_of, show
 from .outline import turn_from_z
 
 DEEPEST = 500  # MuJoCo's limit; a chain of n bodies is nested n deep
@@ -454,13 +454,11 @@ def touch_geoms(
     Geoms with the same contype and conaffinity form a group. Two groups collide only if MuJoCo's masks allow it, and their bodies are not excluded.
     `names` maps names of bodies in the file to names in the builder.
     """
-    masks: dict[str, tuple[int, int]] = {}
-    frictions: list[dict[str, float]] = []
-    counted: set[str] = set()
+    touching = Touching()
     named: dict[str, str] = {}  # name of a geom in the file -> name of its shape
     for body, geom in ((name, geom) for name in geoms for geom in geoms[name]):
-        element, (contype, conaffinity) = geom.element, masks_of(geom)
-        if not (contype or conaffinity):
+        element, masks = geom.element, masks_of(geom)
+        if not any(masks):
             continue
         with left_out(element, "it has no contacts"):
             if warn:
@@ -472,17 +470,13 @@ def touch_geoms(
                 if warn:
                     element.note(f"a geom of type {geom.kind} is not read as a collision shape")
                 continue
-            numbers, group = _frictions(element), group_of(contype, conaffinity)
-            touching = add_shape(builder, body, element, shape, geom.place, group=group, **numbers)  # type: ignore[arg-type]
-            if touching is None:
-                continue
-            frictions.append(_frictions(element, condim=6.0))
-            counted.update(numbers)
-            masks[group], named[element.get("name") or ""] = (contype, conaffinity), touching
-    exclude_by_masks(builder, masks)
-    # in MuJoCo the larger condim of a pair applies, so that a geom's coefficient is used although its own condim disables it
-    if warn and any(len({mu[name] for mu in frictions}) > 1 for name in counted):
-        element.note("the friction of a pair is the geometric mean of both geoms; MuJoCo takes the larger one")
+            friction = _friction(element)
+            numbers: dict[str, Any] = coefficients(*friction, element.note)
+            name = add_shape(builder, body, element, shape, geom.place, group=group_of(*masks), **numbers)
+            if name is not None:
+                touching.add(masks, friction[0], numbers)
+                named[element.get("name") or ""] = name
+    touching.settle(builder, element.note if warn else None)
     shapes_of: dict[str, list[str]] = {}
     for spec in builder._shapes.values():
         shapes_of.setdefault(spec.body, []).append(spec.name)
@@ -491,34 +485,25 @@ def touch_geoms(
         keys, allowed = (("body1", "body2"), names) if excluded else (("geom1", "geom2"), named)
         ends = [element.get(key) or "" for key in keys]
         if not all(end in allowed for end in ends):
-            element.note(
-                f"<{element.tag}> in <contact> is not read: it names a body or geom that does not exist or has no contacts"
-            )
+            fact = "it names a body or geom that does not exist or has no contacts"
+            element.note(f"<{element.tag}> in <contact> is not read: {fact}")
             continue
         for name in ("margin", "adhesion"):
             if not excluded and any(element.several(name, 3, (0.0,))):
                 element.note(f"{name} of <pair> is not read")
         for first, second in product(*(shapes_of.get(names[x], ()) if excluded else (named[x],) for x in ends)):
-            numbers = {} if excluded else _frictions(element, pair=True)
+            numbers = {} if excluded else coefficients(*_friction(element, pair=True), element.note)
             builder.set_contact(first, second, enabled=not excluded, **numbers)
 
 
-def _frictions(element: Element, *, pair: bool = False, condim: float | None = None) -> dict[str, Any]:
-    """Return the coefficients of friction that condim selects; a <pair> has separate ones for two directions of sliding and rolling."""
-    numbers, (spin, roll) = element.several("friction", 5, ()), ((2, 3) if pair else (1, 2))
-    if condim is None:
-        condim = element.number("condim", 3.0)
-        if condim == 1.0:
-            element.note("condim 1 (no friction) is read as 3 (with friction)")
+def _friction(element: Element, *, pair: bool = False) -> tuple[tuple[float, ...], float]:
+    """Return the coefficients of sliding, spinning and rolling, and condim; a <pair> has two coefficients of sliding, and two of rolling."""
+    default = (1.0, 1.0, 0.005, 0.0001, 0.0001) if pair else (1.0, 0.005, 0.0001)
+    numbers = element.several("friction", 5, ())
+    mu = (*numbers, *default[len(numbers) :])
     if pair and any(len(numbers) > k + 1 and numbers[k] != numbers[k + 1] for k in (0, 3)):
         element.note(ONE_FRICTION)
-    mu = dict(enumerate(numbers))
-    coefficients = {"friction": mu.get(0, 1.0)}
-    if condim >= 4.0:
-        coefficients["torsional_friction"] = mu.get(spin, 0.005)
-    if condim >= 6.0:
-        coefficients["rolling_friction"] = mu.get(roll, 0.0001)
-    return coefficients
+    return (mu[0], mu[2], mu[3]) if pair else mu[:3], element.number("condim", 3.0)
 
 
 # --- visuals ----------------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.polynomial import Polynomial
 
 from .. import _core
-from .._arrays import ArrayLike
+from .._arrays import Array, ArrayLike
 from ..building.builder import Builder
 from ..description.joints import Fixed, Free, JointType, Prismatic, Revolute, Spherical
 from ..errors import ModelError
@@ -44,6 +44,7 @@ from ..mechanism import Mechanism
 from ..shapes import Box, Capsule, ContactShape, ConvexPoints, Cylinder, Ellipsoid, Plane, Sphere
 from ..spatial import Inertia, Rotation, Transform
 from .document import NO_CONTACTS, ONE_FRICTION, Notes, free_name, noted_inertia
+from .formats import FLAGS, MJCF
 from .mesh_files import corners
 
 if TYPE_CHECKING:
@@ -53,8 +54,6 @@ HERE = Transform()
 Point = tuple[str, tuple[float, ...]]  # body, and a point in its frame
 Ends = tuple[Point, Point]
 Note = Callable[[str], None]  # function that adds a warning
-# flags of <option> that affect the mechanism, with their bits in MuJoCo 4
-FLAGS = {"constraint": 1, "equality": 2, "frictionloss": 4, "limit": 8, "spring": 32, "damper": 64, "gravity": 128}
 NO_CONTACT = 16  # flag that disables contacts; it affects a warning only
 PRIMITIVES = {2: "sphere", 3: "capsule", 4: "ellipsoid", 5: "cylinder", 6: "box"}
 # kind of a geom -> number of its half sizes, and the function that returns its shape from them
@@ -74,11 +73,8 @@ UNREAD = dict.fromkeys(
     "tendon_actfrclimited": "actuatorfrcrange of tendons is not read",
     "nflex": "forces inside flexes are not read",
     "nmocap": "mocap bodies do not move",
-    "geom_margin": "margin of geoms is not read: contact begins at the surfaces; in MuJoCo it begins at this distance",
-    "geom_surfacevel": "surfacevel of geoms is not read: surfaces move with their bodies",
-    "geom_adhesion": "adhesion of geoms is not read: shapes only push",
-    "geom_priority": "priority of geoms is not read: the friction of a pair depends on both geoms",
 }  # fmt: skip
+UNREAD |= {f"geom_{row.name}": row.note for row in MJCF.rows if row.element == "geom"}
 KINDS = ("free", "ball", "slide", "hinge")
 HIDDEN = 3  # first group of geoms that MuJoCo hides by default
 
@@ -103,9 +99,8 @@ class Tree:
         self.bodies = {"ground"}
         self.placed: dict[str, Transform] = {"ground": HERE}  # poses of bodies in the world, at qpos0
         self.keys = set[str]()
-        self.qpos0: dict[
-            str, tuple[float, ...]
-        ] = {}  # joint -> its coordinates at qpos0 in the order of q; the joints are in MuJoCo's order
+        # joint -> its coordinates at qpos0 in the order of q; the joints are in MuJoCo's order
+        self.qpos0: dict[str, tuple[float, ...]] = {}
 
     def invent(self, name: str) -> str:
         """Return the name, with a number appended if a joint or a constraint has the name already."""
@@ -139,11 +134,8 @@ class Tree:
                 at_parent @= Transform(translation=back * joint.axis)
             elif isinstance(joint, Spherical):
                 q0 = (0.0, 0.0, 0.0, 1.0)
-            elif isinstance(
-                joint,
-                Free,
+            elif isinstance(joint, Free):
                 # MuJoCo's coordinates of a free joint are the pose in the world, not relative to the body's pose in the model
-            ):
                 at_parent = at_child = HERE
                 q0 = (*Rotation(pose.rotation).quaternion.tolist(), *pose.translation.tolist())
             self.builder.add_body(child, inertia if last else None)
@@ -165,10 +157,12 @@ class Tree:
         joint, at = Fixed() if rotation else Spherical(), between @ other if at is None else at
         self.builder.add_joint(name, joint, first, second, at_parent=at, at_child=other, loop=True)
 
-    def couple(
-        self, name: str, first: Mapping[str, float], second: Mapping[str, float], polynomial: Sequence[float]
-    ) -> None:
-        """Add the coupler y - y0 = P(x - x0). y and x are linear combinations of coordinates; y0 and x0 are their values at qpos0."""
+    def couple(self, name: str | None, parts: Mapping[str, Mapping[str, float]], polynomial: Sequence[float]) -> None:
+        """Add the coupler y - y0 = P(x - x0). y and x are linear combinations of coordinates; y0 and x0 are their values at qpos0.
+
+        `parts` has y, and x if there is one, by the names of their joints or tendons.
+        """
+        name, (first, second) = self.constraint_name(name, " follows ".join(parts)), [*parts.values(), {}][:2]
         P, offset = Polynomial(polynomial).trim(), sum(c * self.qpos0[joint][0] for joint, c in first.items())
         terms = {joint: Polynomial([0.0, c]) for joint, c in first.items()}
         shifted = {joint: Polynomial([-c * self.qpos0[joint][0], c]) for joint, c in second.items()}
@@ -191,6 +185,18 @@ class Tree:
         q = robot._at({**self.qpos0, **(changed or {})}.items())
         start, end = (robot.pose(q, body) @ [*point, 1.0] for body, point in (first, second))
         return float(np.linalg.norm(end - start))
+
+    def add_spring(
+        self, name: str, ends: Ends, stiffness: float, damping: float, rest: Sequence[float], note: Note,
+        changed: Mapping[str, tuple[float, ...]] | None = None,
+    ) -> None:  # fmt: skip
+        """Add a spring between points of two bodies. A negative length `rest` means the distance that :meth:`distance` returns."""
+        if len(set(rest)) > 1:
+            fact = "a tendon whose springlength is a range is not read"
+            note(f"{fact}: springs that are slack in a range are not supported")
+        elif ends[0][0] != ends[1][0]:
+            length = self.distance(*ends, changed) if rest[0] < 0.0 else rest[0]
+            self.builder.add_spring(name, *ends, stiffness=stiffness, rest_length=length, damping=damping)
 
     def set_springs(self, targets: Mapping[str, tuple[float, float, float]], off: Iterable[str]) -> None:
         """Set springs and dampers of joints from (time constant [s], damping ratio, rest) and the effective inertia at qpos0."""
@@ -305,16 +311,50 @@ def show(builder: Builder, body: str, shape: ContactShape | None, place: Transfo
     return True
 
 
+def point_of(site: tuple[str, Transform]) -> Point:
+    """Return the body of a site, and its origin in the body's frame."""
+    return site[0], tuple(site[1].translation.tolist())
+
+
 def group_of(contype: int, conaffinity: int) -> str:
     """Return the name of the group of shapes that have these masks."""
     return f"contype {contype}, conaffinity {conaffinity}"
 
 
-def exclude_by_masks(builder: Builder, masks: Mapping[str, tuple[int, int]]) -> None:
-    """Exclude contacts between groups of shapes without a common mask."""
-    for (first, (c, a)), (second, (d, b)) in combinations_with_replacement(masks.items(), 2):
-        if not (c & b or d & a):
-            builder.set_contact(first, second, enabled=False)
+FRICTIONS = ("friction", "torsional_friction", "rolling_friction")
+
+
+def coefficients(friction: Sequence[float], condim: float, note: Note) -> dict[str, float]:
+    """Return those of the coefficients of sliding, spinning and rolling friction that condim selects."""
+    if condim == 1:
+        note("condim 1 (no friction) is read as 3 (with friction)")
+    count = 3 if condim >= 6 else 2 if condim >= 4 else 1
+    return dict(zip(FRICTIONS[:count], map(float, friction), strict=False))
+
+
+class Touching:
+    """Groups of collision shapes with the same masks, and the friction of all shapes."""
+
+    def __init__(self) -> None:
+        self.masks: dict[str, tuple[int, int]] = {}
+        self.frictions: list[Sequence[float]] = []
+        self.used = set[str]()  # names of coefficients that a shape has
+
+    def add(self, masks: tuple[int, int], friction: Sequence[float], used: Iterable[str]) -> None:
+        """Add a shape with its masks, its three coefficients of friction, and the names of those that condim selects."""
+        self.masks[group_of(*masks)] = masks
+        self.frictions.append(friction)
+        self.used.update(used)
+
+    def settle(self, builder: Builder, note: Note | None) -> None:
+        """Exclude contacts between groups of shapes without a common mask; warn about different friction."""
+        for (first, (c, a)), (second, (d, b)) in combinations_with_replacement(self.masks.items(), 2):
+            if not (c & b or d & a):
+                builder.set_contact(first, second, enabled=False)
+        # in MuJoCo the larger condim of a pair applies, so that a geom's coefficient is used although its own condim disables it
+        values = zip(FRICTIONS, map(set, zip(*self.frictions, strict=True)), strict=False)
+        if note and any(name in self.used and len(different) > 1 for name, different in values):
+            note("the friction of a pair is the geometric mean of both geoms; MuJoCo takes the larger one")
 
 
 def note_contacts(geoms: Sequence[tuple[str, int, int]], bodies: Iterable[tuple[str, str, bool]], note: Note) -> bool:
@@ -325,10 +365,8 @@ def note_contacts(geoms: Sequence[tuple[str, int, int]], bodies: Iterable[tuple[
     geoms : (body, contype, conaffinity) of each geom
     bodies : (body, parent, True if it has joints), parents first
     """
-    welded, above = (
-        {"ground": "ground"},
-        {"ground": ""},
-    )  # body -> first body of the group that is welded together; group -> parent group
+    # body -> first body of the group that is welded together; group -> parent group
+    welded, above = {"ground": "ground"}, {"ground": ""}
     for body, parent, moves in bodies:
         welded[body] = body if moves else welded[parent]
         above.setdefault(welded[body], "" if welded[parent] == "ground" else welded[parent])
@@ -345,18 +383,13 @@ class Drives:
     """Actuated joints with their largest efforts, and with the armature and damping of their motors at the joint (after the gears)."""
 
     def __init__(self) -> None:
-        self.most: dict[Any, float] = {}
-        self.armature: dict[Any, float] = {}
-        self.damping: dict[Any, float] = {}
+        self.sums: dict[Any, Array] = {}  # joint -> largest effort, armature, damping
 
     def add(self, joint: Any, gear: float, most: float, armature: float, damping: float) -> None:
         """Add an actuator of a joint. `most` is its largest force or torque before the gear, infinite without a limit."""
-        for by_joint, value in (
-            (self.most, abs(gear) * most if gear else 0.0),
-            (self.armature, gear * gear * armature if armature else 0.0),  # 0 * inf would be nan
-            (self.damping, gear * gear * damping if damping else 0.0),
-        ):
-            by_joint[joint] = by_joint.get(joint, 0.0) + value
+        terms = ((most, abs(gear)), (armature, gear * gear), (damping, gear * gear))
+        numbers = np.array([x * factor if x and factor else 0.0 for x, factor in terms])  # 0 * inf would be nan
+        self.sums[joint] = self.sums.get(joint, 0.0) + numbers
 
     def add_tendon(
         self, length: Mapping[Any, float], gear: float, most: float, armature: float, damping: float, note: Note
@@ -375,12 +408,10 @@ class Drives:
 
         `limit` bounds the sum of the actuators' efforts.
         """
-        most = min(limit, self.most.get(joint, np.inf))
-        return {
-            "effort_limit": most if np.isfinite(most) else None,
-            "armature": armature + self.armature.get(joint, 0.0),
-            "damping": damping + self.damping.get(joint, 0.0),
-        }
+        most, of_motors, drag = self.sums.get(joint, (np.inf, 0.0, 0.0))
+        most = min(limit, most)
+        bound = float(most) if np.isfinite(most) else None
+        return {"effort_limit": bound, "armature": armature + of_motors, "damping": damping + drag}
 
 
 # --- compiled models ------------------------------------------------------------------------------------------------------------------
@@ -486,9 +517,9 @@ def _note_unread(model: Any, tendons: Sequence[int], note: Note) -> None:
     """Warn about arrays that affect the dynamics and are not read. `tendons` has the indices of tendons whose springs and dampers are not read."""
     for attribute, warning in UNREAD.items():
         values: Any = getattr(model, attribute, 0)
-        if np.any(
-            values[tendons] if attribute in ("tendon_stiffness", "tendon_damping") and np.ndim(values) else values
-        ):
+        if attribute in ("tendon_stiffness", "tendon_damping") and np.ndim(values):
+            values = values[tendons]
+        if np.any(values):
             note(warning or f"{attribute} is not read")
     if any(getattr(model.opt, name, 0.0) for name in ("density", "viscosity")):
         note("the drag of the medium is not read")
@@ -502,30 +533,23 @@ def _place(model: Any, kind: str, i: int) -> Transform:
 
 def _touch(builder: Builder, model: Any, bodies: Sequence[str], note: Note) -> None:
     """Add collision shapes to bodies, as :func:`sarrus.io.mjcf_document.touch_geoms` does for a file."""
-    names, masks, shapes = _names(model, "geom", model.ngeom), dict[str, tuple[int, int]](), dict[int, str]()
-    frictions: list[dict[str, Any]] = []
-    for i, name in enumerate(names):
-        contype, conaffinity = int(model.geom_contype[i]), int(model.geom_conaffinity[i])
+    touching, shapes = Touching(), dict[int, str]()
+    for i, name in enumerate(_names(model, "geom", model.ngeom)):
+        masks = int(model.geom_contype[i]), int(model.geom_conaffinity[i])
         kind = TOUCHING.get(int(model.geom_type[i]), "")
-        if not (contype or conaffinity):
+        if not any(masks):
             continue
         shape = shape_of(kind, model.geom_size[i].tolist()) if kind != "mesh" else _convex(model, i, note)
         if shape is None:
             note(f"a geom of type {kind or int(model.geom_type[i])} is not read as a collision shape")
             continue
-        condim = int(model.geom_condim[i])
-        if condim == 1:
-            note("condim 1 (no friction) is read as 3 (with friction)")
-        frictions.append(coefficients(model.geom_friction[i], condim))
-        group = group_of(contype, conaffinity)
-        free = name if name and name not in builder._shapes else None
-        builder.add_shape(
-            bodies[model.geom_bodyid[i]], shape, _place(model, "geom", i), name=free, group=group, **frictions[-1]
-        )
-        masks[group], shapes[i] = (contype, conaffinity), next(reversed(builder._shapes))
-    exclude_by_masks(builder, masks)
-    if any(len({numbers.get(key) for numbers in frictions}) > 1 for key in FRICTIONS):
-        note("the friction of a pair is the geometric mean of both geoms; MuJoCo takes the larger one")
+        friction = model.geom_friction[i].tolist()
+        numbers: dict[str, Any] = coefficients(friction, model.geom_condim[i], note)
+        free, body = name if name and name not in builder._shapes else None, bodies[model.geom_bodyid[i]]
+        builder.add_shape(body, shape, _place(model, "geom", i), name=free, group=group_of(*masks), **numbers)
+        touching.add(masks, friction, numbers)
+        shapes[i] = next(reversed(builder._shapes))
+    touching.settle(builder, note)
     for signature in model.exclude_signature.tolist():
         ends = [
             [shapes[i] for i in shapes if model.geom_bodyid[i] == body]
@@ -541,19 +565,12 @@ def _touch(builder: Builder, model: Any, bodies: Sequence[str], note: Note) -> N
         sliding, across, spin, roll, rolling = model.pair_friction[k].tolist()
         if sliding != across or roll != rolling:
             note(ONE_FRICTION)
-        numbers = coefficients((sliding, spin, roll), int(model.pair_dim[k]))
+        numbers = coefficients((sliding, spin, roll), model.pair_dim[k], note)
         builder.set_contact(*(shapes[i] for i in pair), **numbers)
 
 
-FRICTIONS = ("friction", "torsional_friction", "rolling_friction")
 # type of a geom -> kind of a collision shape; contacts of ellipsoids are not supported
 TOUCHING = {0: "plane", 2: "sphere", 3: "capsule", 5: "cylinder", 6: "box", 7: "mesh"}
-
-
-def coefficients(friction: Sequence[float], condim: int) -> dict[str, Any]:
-    """Return the coefficients of sliding, spinning and rolling friction; those that condim disables are zero."""
-    count = 3 if condim >= 6 else 2 if condim >= 4 else 1
-    return {name: float(x) for name, x in zip(FRICTIONS[:count], friction, strict=False)}
 
 
 def _convex(model: Any, i: int, note: Note) -> ContactShape | None:
@@ -637,7 +654,7 @@ def _strings(model: Any, bodies: list[str], sites: list[tuple[str, Transform]]) 
     for k in range(getattr(model, "ntendon", 0)):
         at = slice(model.tendon_adr[k], model.tendon_adr[k] + model.tendon_num[k])
         if [*model.wrap_type[at]] == [WRAP_SITE, WRAP_SITE]:
-            first, second = ((sites[i][0], tuple(sites[i][1].translation.tolist())) for i in model.wrap_objid[at])
+            first, second = (point_of(sites[i]) for i in model.wrap_objid[at])
             if first[0] != second[0]:
                 strings[k] = first, second
     return strings
@@ -646,18 +663,11 @@ def _strings(model: Any, bodies: list[str], sites: list[tuple[str, Transform]]) 
 def _add_springs(tree: Tree, model: Any, strings: Mapping[int, Ends], off: Sequence[str], note: Note) -> None:
     names = _names(model, "tendon", getattr(model, "ntendon", 0))
     for k, ends in strings.items():
-        stiffness, damping = (
-            0.0 if switch in off else float(getattr(model, f"tendon_{term}")[k])
-            for switch, term in (("spring", "stiffness"), ("damper", "damping"))
-        )
-        low, high = np.broadcast_to(model.tendon_lengthspring[k], 2).tolist()
-        if low != high:
-            note(
-                "a tendon whose springlength is a range is not read: springs that are slack in a range are not supported"
-            )
-        elif stiffness or damping:
-            name = names[k] or f"tendon{k}"
-            tree.builder.add_spring(name, *ends, stiffness=stiffness, rest_length=low, damping=damping)
+        stiffness = 0.0 if "spring" in off else float(model.tendon_stiffness[k])
+        damping = 0.0 if "damper" in off else float(model.tendon_damping[k])
+        if stiffness or damping:
+            rest = np.broadcast_to(model.tendon_lengthspring[k], 2).tolist()
+            tree.add_spring(names[k] or f"tendon{k}", ends, stiffness, damping, rest, note)
 
 
 def _hinge(model: Any, k: int, name: str, drives: Drives, off: Sequence[str], note: Note) -> Hinge:
@@ -683,7 +693,7 @@ def _hinge(model: Any, k: int, name: str, drives: Drives, off: Sequence[str], no
         friction=0.0 if "frictionloss" in off else along("dof_frictionloss"),
         **drives.properties(k, limit, along("dof_armature"), damping),
     )
-    return Hinge(name, joint, model.jnt_pos[k].tolist(), float(model.qpos0[q]), k in drives.most)
+    return Hinge(name, joint, model.jnt_pos[k].tolist(), float(model.qpos0[q]), k in drives.sums)
 
 
 def _equality(
@@ -719,5 +729,4 @@ def _equality(
         raise ModelError(f"equality {name or i} is of a flex or a spatial tendon, which is not supported")
     tendons = _names(model, "tendon", model.ntendon) if kind == TENDON_EQUALITY else []
     called = [(tendons[k] or f"tendon{k}") if tendons else joints[k] for k in pair]
-    first, second = [*named, {}][:2]
-    tree.couple(tree.constraint_name(name, " follows ".join(called)), first, second, data[:5].tolist())
+    tree.couple(name, dict(zip(called, named, strict=True)), data[:5].tolist())

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,24 +22,14 @@ import numpy as np
 
 from .. import _showing
 from .._arrays import Array, ArrayLike
-from ..description import (
-    BodySpec,
-    ConstraintSpec,
-    CouplerSpec,
-    DistanceSpec,
-    FrameSpec,
-    JointSpec,
-    ShapeSpec,
-    SpringSpec,
-    VisualSpec,
-)
+from ..description import ConstraintSpec, CouplerSpec, DistanceSpec, JointSpec, ShapeSpec, SpringSpec, VisualSpec
 from ..description.constraints import renamed
 from ..description.joints import PARAMETERS, JointType, axis_frame
 from ..errors import ModelError, warn_of_model
 from ..mechanism import Mechanism
 from ..shapes import Mesh
 from ..spatial import Inertia, Rotation, Transform
-from .document import Names
+from .document import Mimic, Names
 from .formats import put
 
 Element = ET.Element
@@ -99,16 +89,14 @@ def with_plain_names(robot: Mechanism, losses: Losses, *, distinct: bool = False
     changed = [f"'{name}' ('{plain}')" for names in (frames, joints) for name, plain in names.items() if name != plain]
     losses.minor.append(f"names that are replaced: {', '.join(changed[:8])}{' …' if len(changed) > 8 else ''}")
 
-    def plain(part: Any) -> Any:
+    def plain(key: str, part: Any) -> Any:
         names_joints = isinstance(part, ConstraintSpec) and not part.bodies
         copy = renamed(part, lambda name: (joints if names_joints else frames).get(name, name))
-        plain_names = frames if isinstance(part, BodySpec | FrameSpec) else joints
+        plain_names = frames if key in ("bodies", "frames") else joints
         return replace(copy, name=plain_names.get(part.name, part.name)) if hasattr(part, "name") else copy
 
-    parts: dict[str, Any] = {
-        key: tuple(map(plain, getattr(d, key)))
-        for key in ("bodies", "joints", "frames", "constraints", "springs", "visuals")
-    }
+    keys = ("bodies", "joints", "frames", "constraints", "springs", "visuals")
+    parts: dict[str, Any] = {key: tuple(plain(key, part) for part in getattr(d, key)) for key in keys}
     parts["shapes"] = tuple(replace(spec, body=frames.get(spec.body, spec.body)) for spec in d.shapes)
     home = tuple((joints[name], q) for name, q in d.home)
     named = tuple((name, tuple((joints[j], q) for j, q in coordinates)) for name, coordinates in d.configurations)
@@ -175,6 +163,17 @@ def tree_links(robot: Mechanism) -> dict[str, Link]:
     """Return the dict: tree joint -> its `Link` from the inner to the outer body."""
     specs = {spec.name: spec for spec in robot.description.joints}
     return {name: link_of(specs[name], robot.joint(name).reversed) for name in robot.joints}
+
+
+def depth_first(links: dict[str, Link]) -> Iterator[Link]:
+    """Yield links from the ground outward, depth first: the order of MuJoCo and of Pinocchio, whose algorithms require it."""
+    below: dict[str, list[Link]] = {}
+    for link in reversed(links.values()):
+        below.setdefault(link.inner, []).append(link)
+    pending = below.get("ground", [])
+    while pending:
+        yield (link := pending.pop())
+        pending += below.get(link.outer, [])
 
 
 def link_of(spec: JointSpec, backward: bool = False) -> Link:
@@ -298,7 +297,7 @@ def add_drake(
         return between("linear_spring_damper", **numbers)
     if isinstance(spec, DistanceSpec):
         return between("distance_constraint", distance=spec.length)
-    if not isinstance(spec, CouplerSpec) or spec.law is not None or any(any(c[1:]) for _, _, c in spec.terms):
+    if not isinstance(spec, CouplerSpec) or not spec.is_polynomial or any(any(c[1:]) for _, _, c in spec.terms):
         return False
     if any((joint, index) not in names for joint, index, _ in spec.terms):
         return False
@@ -312,20 +311,20 @@ def add_drake(
 
 
 def mimic_of(
-    spec: ConstraintSpec, names: dict[tuple[str, int], str], excluded: Container[str], driven: Container[str] = ()
-) -> tuple[str, str, float, float] | None:
-    """Return (follower, leader, multiplier, offset) of a coupler of two coordinates, or None for other constraints.
+    spec: ConstraintSpec, names: dict[tuple[str, int], str], excluded: Container[str], driven: Container[str]
+) -> Mimic | None:
+    """Return a coupler of two coordinates as a joint that follows another one, or None for other constraints.
 
     The follower is never a coordinate in `excluded`. It is a coordinate in `driven` only if the other coordinate cannot be the follower.
     """
-    if not isinstance(spec, CouplerSpec) or spec.law is not None or len(spec.terms) != 2:
+    if not isinstance(spec, CouplerSpec) or not spec.is_polynomial or len(spec.terms) != 2:
         return None
     if any((joint, index) not in names or any(c[1:]) for joint, index, c in spec.terms):
         return None
     choices = []
     for (a, i, (p, *_)), (b, k, (r, *_)) in (spec.terms, spec.terms[::-1]):
         if p != 0.0 and names[a, i] not in excluded:
-            choices.append((names[a, i] in driven, (names[a, i], names[b, k], -r / p, spec.offset / p)))
+            choices.append((names[a, i] in driven, Mimic(names[a, i], names[b, k], -r / p, spec.offset / p)))
     return min(choices, key=lambda choice: choice[0])[1] if choices else None
 
 

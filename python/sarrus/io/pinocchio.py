@@ -44,13 +44,23 @@ from ..spatial import Inertia, Transform
 from .document import Names, Notes, noted_inertia
 from .lowering import closes, coincident_points, has_bounds
 from .mujoco import Note
-from .outline import Axis, Link, Losses, listed, tree_links
+from .outline import Axis, Link, Losses, depth_first, listed, tree_links
 
 if TYPE_CHECKING:
     import pinocchio
 
 NO_LIMIT = 1e300  # larger limits mean "no limit": Pinocchio writes the largest double
 LARGEST = np.finfo(float).max
+# kind of a constraint -> joint type of its loop joint
+CONSTRAINTS: dict[str, type[JointType]] = {
+    "CONTACT_6D": Fixed, "CONTACT_3D": Spherical,
+    "FrameAnchorConstraintModel": Fixed, "PointAnchorConstraintModel": Spherical,
+}  # fmt: skip
+# bound of a joint type -> names of the upper and the lower limit in Pinocchio 4, and of the limit in Pinocchio 3
+BOUNDS = {
+    f"{kind}_limit": (f"upper{kind.title()}Limit", f"lower{kind.title()}Limit", f"{kind}Limit")
+    for kind in ("effort", "velocity")
+}
 
 
 def from_pinocchio(model: pinocchio.Model, constraints: Iterable[Any] = ()) -> Mechanism:
@@ -188,14 +198,8 @@ class _Numbers:
 
         self.passive = {name: array(name) for name in ("armature", "damping", "friction")}
         self.bounds = {}
-        for name, upper, lower in (
-            ("effort_limit", array("upperEffortLimit", "effortLimit"), array("lowerEffortLimit", default=np.nan)),
-            (
-                "velocity_limit",
-                array("upperVelocityLimit", "velocityLimit"),
-                array("lowerVelocityLimit", default=np.nan),
-            ),
-        ):
+        for name, (upper_name, lower_name, older_name) in BOUNDS.items():
+            upper, lower = array(upper_name, older_name), array(lower_name, default=np.nan)
             # Pinocchio 4.1 stores lower velocity limits without their negative sign
             lower = np.abs(np.where(np.isnan(lower), upper, lower))
             if not np.array_equal(lower, upper):
@@ -238,9 +242,7 @@ class _Numbers:
 
 
 def _infinite(x: Any) -> Any:
-    x = x.copy()
-    x[np.abs(x) >= NO_LIMIT] *= np.inf
-    return x
+    return np.where(np.abs(x) >= NO_LIMIT, np.copysign(np.inf, x), x)
 
 
 def _kind_of(frame: Any) -> str:
@@ -259,21 +261,15 @@ def _inertia(name: str, inertia: Any, joint: Transform, note: Note) -> Inertia:
         raise ModelError(f"inertia of joint '{name}': {error}") from None
 
 
-def _close(
-    builder: Builder, constraint: Any, carried: list[tuple[str, Transform]], names: Names,
-    note: Note,
-) -> None:  # fmt: skip
+def _close(builder: Builder, constraint: Any, carried: list[tuple[str, Transform]], names: Names, note: Note) -> None:
     """Add the loop joint of a rigid constraint."""
     constraint = constraint.extract() if hasattr(constraint, "extract") else constraint
-    kinds = {"CONTACT_6D": Fixed, "CONTACT_3D": Spherical}
-    kinds |= {"FrameAnchorConstraintModel": Fixed, "PointAnchorConstraintModel": Spherical}
     kind = str(getattr(constraint, "type", type(constraint).__name__)).rpartition(".")[2]
-    if kind not in kinds:
-        raise ModelError(
-            f"constraint {constraint.name!r} is a {kind}; expected a 6D or 3D contact, or a frame or point anchor"
-            if hasattr(constraint, "name")
-            else f"constraints: expected pinocchio.RigidConstraintModel; got {constraint!r}"
-        )
+    if not hasattr(constraint, "name"):
+        raise ModelError(f"constraints: expected pinocchio.RigidConstraintModel; got {constraint!r}")
+    if kind not in CONSTRAINTS:
+        fault = f"constraint {constraint.name!r} is a {kind}"
+        raise ModelError(f"{fault}; expected a 6D or 3D contact, or a frame or point anchor")
     for word in ("contact", "constraint"):
         for quantity in ("placement", "velocity", "acceleration", "offset"):
             desired = getattr(constraint, f"desired_{word}_{quantity}", None)
@@ -283,13 +279,11 @@ def _close(
                 note(f"desired_{word}_{quantity} of constraints is not read: their frames coincide")
     if hasattr(constraint, "retrieveCompliance") and np.any(constraint.retrieveCompliance()):
         note("compliance of constraints is not read: they are rigid")
-    ends = []
-    for k in (1, 2):
-        body, place = carried[getattr(constraint, f"joint{k}_id")]
-        ends.append((body, place @ _transform(getattr(constraint, f"joint{k}_placement"))))
-    (parent, at_parent), (child, at_child) = ends
+    (parent, X_P), (child, X_C) = (carried[k] for k in (constraint.joint1_id, constraint.joint2_id))
+    at_parent = X_P @ _transform(constraint.joint1_placement)
+    at_child = X_C @ _transform(constraint.joint2_placement)
     name = names.new(constraint.name or f"{parent} to {child}")
-    builder.add_joint(name, kinds[kind](), parent, child, at_parent=at_parent, at_child=at_child, loop=True)
+    builder.add_joint(name, CONSTRAINTS[kind](), parent, child, at_parent=at_parent, at_child=at_child, loop=True)
 
 
 # ---- to Pinocchio --------------------------------------------------------------------------------------------------------------------
@@ -329,7 +323,7 @@ def to_pinocchio(robot: Mechanism, *, lossy: bool = False) -> tuple[Any, Any]:
     inertias = {body.name: body.inertia for body in d.bodies}
     # body -> (index of Pinocchio's joint, pose of the body in the joint's frame, index of Pinocchio's frame)
     carried = {"ground": (0, Transform(), 0)}
-    outward = {link.spec.name: link for link in _depth_first(links)}
+    outward = {link.spec.name: link for link in depth_first(links)}
     follows = _followed(robot, outward, losses)
     for name, link in outward.items():
         joint, place, frame = carried[link.inner]
@@ -371,18 +365,6 @@ def to_pinocchio(robot: Mechanism, *, lossy: bool = False) -> tuple[Any, Any]:
     for name, coordinates in named.items():
         model.referenceConfigurations[name] = interop.to_pinocchio_state(robot, model, robot._at(coordinates))
     return model, constraints
-
-
-def _depth_first(links: dict[str, Link]) -> Iterator[Link]:
-    """Yield links from the ground outward, depth first: Pinocchio's algorithms require consecutive joints in a branch."""
-    below: dict[str, list[Link]] = {}
-    for link in links.values():
-        below.setdefault(link.inner, []).append(link)
-    pending = below.get("ground", [])[::-1]
-    while pending:
-        link = pending.pop()
-        yield link
-        pending += below.get(link.outer, [])[::-1]
 
 
 def _form(pin: Any, link: Link) -> tuple[Transform, Any, Transform]:
@@ -455,11 +437,8 @@ def _numbers(
         order_q, order_v = order_q[::-1], order_v[::-1]
     model.armature[at_v], model.damping[at_v] = joint.armature[order_v], joint.damping[order_v]
     _add_friction(model, at_v, joint.friction[order_v])
-    for bound, upper, lower, before in (  # names of the limits in Pinocchio 4 and in Pinocchio 3
-        (joint.effort_limit, "upperEffortLimit", "lowerEffortLimit", "effortLimit"),
-        (joint.velocity_limit, "upperVelocityLimit", "lowerVelocityLimit", "velocityLimit"),
-    ):
-        if bound is not None:
+    for bound_name, (upper, lower, before) in BOUNDS.items():
+        if (bound := getattr(joint, bound_name)) is not None:
             most = np.clip(bound[order_v], 0.0, LARGEST)
             getattr(model, upper if hasattr(model, upper) else before)[at_v] = most
             if hasattr(model, lower):
@@ -484,13 +463,12 @@ def _followed(robot: Mechanism, outward: dict[str, Link], losses: Losses) -> dic
     A leader comes before its followers in the tree, and is not a follower itself.
     """
     order = {name: k for k, name in enumerate(outward)}
-    root_of = {
-        name: (name, 1.0, 0.0) for name in outward
-    }  # joint -> (leader, scaling, offset): q = scaling q_leader + offset
+    # joint -> (leader, scaling, offset): q = scaling q_leader + offset
+    root_of = {name: (name, 1.0, 0.0) for name in outward}
     for spec in (robot.constraint(name).spec for name in robot.constraints):
         if isinstance(spec, JointSpec):
             continue
-        if isinstance(spec, CouplerSpec) and spec.law is None and len(spec.terms) == 2:
+        if isinstance(spec, CouplerSpec) and spec.is_polynomial and len(spec.terms) == 2:
             terms = sorted(((root_of[joint], c) for joint, _, c in spec.terms), key=lambda term: order[term[0][0]])
             ((first, s, o), (p, *higher1)), ((second, t, u), (r, *higher2)) = terms
             followers = [name for name, (leader, _, _) in root_of.items() if leader == second]

@@ -32,8 +32,7 @@ other elements                a warning, unless they do not affect the dynamics
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -44,9 +43,9 @@ from ..building.builder import Builder
 from ..description import joints
 from ..errors import ModelError, did_you_mean
 from ..spatial import Rotation, Transform
-from . import extensions
-from .document import Connected, Element, Names, at, check_pairs, free_name, mimic_circles
-from .sdf_document import Scene, SdfJoint, add_shapes, axis_direction, axis_in_model, inertia_of, inside, joint_type
+from . import extensions, sdf_document
+from .document import Connected, Coupling, Element, Mimic, Names, add_root, at, check_pairs, free_name, mimic_circles
+from .sdf_document import Scene, SdfJoint, axis_direction, axis_in_model, inside, joint_type
 
 
 def read(
@@ -85,19 +84,11 @@ def read(
     builder = reader.builder
     with at(root):
         builder.set_home(reader.home)
-    faults = add_shapes(scene, builder, {reader.body[key]: (key, link) for key, link in reader.links.items()})
+    faults = sdf_document.add_shapes(
+        scene, builder, {reader.body[key]: (key, link) for key, link in reader.links.items()}
+    )
     builder.warnings += [*(note for document in scene.documents for note in document.notes), *faults]
     return builder
-
-
-@dataclass(frozen=True)
-class _Coupler:
-    """Coupler: sum of coefficient times coordinate (joint, index) = offset."""
-
-    element: Element
-    name: str
-    terms: dict[tuple[str, int], float]
-    offset: float
 
 
 class _Reader:
@@ -121,7 +112,7 @@ class _Reader:
             self.builder.gravity = gravity
         for key, link in self.links.items():
             with at(link):
-                self.builder.add_body(self.body[key], inertia_of(scene, key, link))
+                self.builder.add_body(self.body[key], sdf_document.inertia_of(scene, key, link))
         fixed_links = {"world", *scene.static}
         self.ends = {joint.name: tuple(scene.body(end, joint.element) for end in joint.ends) for joint in scene.joints}
         check_pairs(self.ends.values(), root.source)
@@ -168,11 +159,7 @@ class _Reader:
             if k:
                 fault = "is connected neither to the ground nor to the first link: it floats freely"
                 links[key].note(f"{links[key]} {fault}")
-            if floating_base is False and k == 0:
-                self.builder.add_joint(name, joints.Fixed(), "ground", body, at_parent=pose)
-            else:
-                self.builder.add_joint(name, joints.Free(), "ground", body)
-                self.home[name] = [*Rotation(pose.rotation).quaternion.tolist(), *pose.translation.tolist()]
+            add_root(self.builder, name, body, pose, k > 0 or floating_base is not False, self.home)
 
     def add_joints(self) -> None:
         """Add the joints and the couplers; coupled joints stay in the tree."""
@@ -230,7 +217,7 @@ class _Reader:
 
     # ---- couplers ----------------------------------------------------------------------------------------------------
 
-    def _mimics(self) -> Iterator[_Coupler]:
+    def _mimics(self) -> Iterator[Coupling]:
         """Yield the couplers of joints that follow another: q = multiplier (q_leader - reference) + offset."""
         names = {joint.name for joint in self.joints}
         for joint in self.joints:
@@ -250,10 +237,10 @@ class _Reader:
                 if follower == leads:
                     mimic.fail("names the joint itself")
                 terms = {follower: 1.0, leads: -multiplier}
-                yield _Coupler(mimic, f"{follower[0]} mimics {leads[0]}", terms, offset - multiplier * reference)
+                yield Coupling(mimic, f"{follower[0]} mimics {leads[0]}", terms, offset - multiplier * reference)
         yield from self._mimics_of_plugins(names)
 
-    def _mimics_of_plugins(self, names: Container[str]) -> Iterator[_Coupler]:
+    def _mimics_of_plugins(self, names: Container[str]) -> Iterator[Coupling]:
         owners = [
             (f"{key}::", owner) for key, model in self.models.items() for owner in (model, *model.all("link", "joint"))
         ]
@@ -267,9 +254,9 @@ class _Reader:
                 plugin.note(f"{plugin} {fact}: it is not read")
                 continue
             terms = {(self.short(follower), 0): 1.0, (self.short(leads), 0): -mimic.multiplier}
-            yield _Coupler(plugin, f"{self.short(follower)} mimics {self.short(leads)}", terms, mimic.offset)
+            yield Coupling(plugin, f"{self.short(follower)} mimics {self.short(leads)}", terms, mimic.offset)
 
-    def _gearboxes(self) -> Iterator[_Coupler]:
+    def _gearboxes(self) -> Iterator[Coupling]:
         scene, ends = self.scene, self.ends
         hinges = {
             (ends[j.name][0], ends[j.name][1]): (self.short(j.name), _in_world(scene, j, j.element.child("axis")))
@@ -280,8 +267,8 @@ class _Reader:
             element = gear.element
             body = scene.named(element.needed("gearbox_reference_body"), gear.scope, gear.model)
             about = partial(_in_world, scene, gear)
-            terms = gear_terms(element, scene.body(body, element), ends[gear.name], hinges, about)
-            yield _Coupler(element, self.short(gear.name), {(name, 0): c for name, c in terms.items()}, 0.0)
+            terms = sdf_document.gear_terms(element, scene.body(body, element), ends[gear.name], hinges, about)
+            yield Coupling(element, self.short(gear.name), {(name, 0): c for name, c in terms.items()})
 
 
 def _gravity(world: Element | None) -> tuple[float, float, float] | None:
@@ -296,14 +283,11 @@ def _gravity(world: Element | None) -> tuple[float, float, float] | None:
 
 
 def _afloat(scene: Scene, links: dict[str, Element], edges: list[tuple[str, ...]]) -> Iterator[str]:
-    """Yield one link of each group of connected links that no joint connects to the ground: the model's canonical link, or the group's first link."""
+    """Return one link of each group of connected links that no joint connects to the ground: the model's canonical link, or the group's first link."""
     parts = Connected(("world", *links), edges)
     parts.reach("world", *(key for key in links if key in scene.static))
     canonical = [scene.body(key, model) for key, model in scene.models.items() if scene.frames[key].on]
-    for key in (*(key for key in canonical if key in links), *links):
-        if key not in parts.reached:
-            parts.reach(key)
-            yield key
+    return parts.groups((*(key for key in canonical if key in links), *links))
 
 
 def _direction(scene: Scene, joint: SdfJoint, axis: Element) -> tuple[float, float, float]:
@@ -320,42 +304,17 @@ def _direction(scene: Scene, joint: SdfJoint, axis: Element) -> tuple[float, flo
     return axis_direction(axis, turned)
 
 
-def _note_circles(mimics: list[_Coupler]) -> None:
+def _note_circles(mimics: list[Coupling]) -> None:
     def called(name: str, index: int) -> str:
         return name if index == 0 else f"{name} (axis2)"
 
-    follows, elements = {}, {}
+    follows, elements = [], {}
     for coupler in mimics:
         (follower, _), (leader, minus_multiplier) = coupler.terms.items()
-        follows[called(*follower)] = called(*leader), -minus_multiplier, coupler.offset
+        follows.append(Mimic(called(*follower), called(*leader), -minus_multiplier, coupler.offset))
         elements[called(*follower)] = coupler.element
     for name, fault in mimic_circles(follows):
         elements[name].note(fault)
-
-
-def gear_terms(
-    element: Element, reference: str, ends: Sequence[str], hinges: Mapping[tuple[str, str], tuple[str, Array]],
-    in_world: Callable[[Element], Array],
-) -> dict[str, float]:  # fmt: skip
-    """Return the coefficients of joints in theta2 + ratio theta1 = 0 of a gearbox.
-
-    theta1 is the angle from the reference body to the parent about `axis`; theta2 is the angle from the reference body to the child about `axis2`.
-    `hinges` maps (parent, child) of each revolute joint to its name and its axis (3,) in the world.
-    """
-    ratio = element.needed("gearbox_ratio").number(None)
-    terms: dict[str, float] = {}
-    for end, tag, factor in zip(ends, ("axis", "axis2"), (ratio, 1.0), strict=True):
-        about = element.child(tag) or element.needed("axis")
-        sign = 1.0 if (reference, end) in hinges else -1.0
-        hinge = hinges.get((reference, end)) or hinges.get((end, reference))
-        if hinge is None:
-            element.fail(f"couples {end!r} and {reference!r}, which no revolute joint connects")
-        name, axis = hinge
-        along = float(axis @ in_world(about))
-        if abs(along) < 0.999:  # many files write pi/2 as 1.57
-            about.fail(f"is not parallel to the axis of joint {name!r}, whose angle it couples")
-        terms[name] = factor * sign * math.copysign(1.0, along)
-    return terms
 
 
 def _in_world(scene: Scene, joint: SdfJoint, axis: Element | None) -> Array:

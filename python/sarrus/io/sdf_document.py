@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -12,27 +12,16 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .. import _core
+from .._arrays import Array
 from .._files import check_regular, is_within, read_bytes
 from ..building.builder import Builder
 from ..description import joints
 from ..errors import did_you_mean
 from ..shapes import ContactShape, Ellipsoid, Mesh, Plane
 from ..spatial import Inertia, Rotation, Transform
-from . import extensions
-from .document import (
-    LARGEST,
-    NO_CONTACTS,
-    ONE_FRICTION,
-    Element,
-    add_shape,
-    free_name,
-    left_out,
-    listed,
-    only_shape,
-    parse,
-    placed_inertia,
-)
-from .formats import NO_LIMIT, SDF, TOUCHING, VISIBLE
+from . import document, extensions
+from .document import LARGEST, NO_CONTACTS, ONE_FRICTION, Element, free_name, left_out, listed, only_shape, parse
+from .formats import NO_LIMIT, SDF, TOUCHING, VISIBLE, combined
 from .outline import frame_along
 
 FIRST, LAST = (1, 3), (1, 12)
@@ -475,13 +464,7 @@ def joint_type(element: Element, direction: Direction) -> tuple[joints.JointType
     if kind not in TWO_AXES:
         expected = f"fixed, ball, screw, gearbox, {', '.join((*ONE_AXIS, *TWO_AXES))}"
         element.fail(f"has an unknown type {kind!r}; expected one of {expected}")
-    first, second = numbers
-    no_bounds = {"limits": (-math.inf, math.inf), "velocity_limit": math.inf, "effort_limit": math.inf}
-    defaults = {name: no_bounds.get(name, 0.0) for name in {**first, **second}}
-    both: dict[str, Any] = {name: (first.get(name, x), second.get(name, x)) for name, x in defaults.items()}
-    if "limits" in both:
-        both["limits"] = tuple(zip(*both["limits"], strict=True))
-    return joints.Universal(*directions, **both), driven
+    return joints.Universal(*directions, **combined(numbers)), driven
 
 
 def _numbers(axis: Element, kind: str) -> dict[str, Any]:
@@ -541,6 +524,31 @@ def axis_direction(axis: Element, turned: Callable[[Element], Rotation | None]) 
     return x, y, z
 
 
+def gear_terms(
+    element: Element, reference: str, ends: Sequence[str], hinges: Mapping[tuple[str, str], tuple[str, Array]],
+    in_world: Callable[[Element], Array],
+) -> dict[str, float]:  # fmt: skip
+    """Return the coefficients of joints in theta2 + ratio theta1 = 0 of a gearbox.
+
+    theta1 is the angle from the reference body to the parent about `axis`; theta2 is the angle from the reference body to the child about `axis2`.
+    `hinges` maps (parent, child) of each revolute joint to its name and its axis (3,) in the world.
+    """
+    ratio = element.needed("gearbox_ratio").number(None)
+    terms: dict[str, float] = {}
+    for end, tag, factor in zip(ends, ("axis", "axis2"), (ratio, 1.0), strict=True):
+        about = element.child(tag) or element.needed("axis")
+        sign = 1.0 if (reference, end) in hinges else -1.0
+        hinge = hinges.get((reference, end)) or hinges.get((end, reference))
+        if hinge is None:
+            element.fail(f"couples {end!r} and {reference!r}, which no revolute joint connects")
+        name, axis = hinge
+        along = float(axis @ in_world(about))
+        if abs(along) < 0.999:  # many files write pi/2 as 1.57
+            about.fail(f"is not parallel to the axis of joint {name!r}, whose angle it couples")
+        terms[name] = factor * sign * math.copysign(1.0, along)
+    return terms
+
+
 # ---- links: inertias, visuals and collision shapes -------------------------------------------------------------------
 
 
@@ -576,7 +584,7 @@ def inertia_of(scene: Scene, key: str, link: Element) -> Inertia:
         if tensor is not None and (part := tensor.child(name)) is not None:
             moments[name] = part.number(None, default)
     place = Transform() if pose is None else pose_of(pose)
-    return placed_inertia(tensor or inertial, link, m, tuple(moments.values()), place)
+    return document.placed_inertia(tensor or inertial, link, m, tuple(moments.values()), place)
 
 
 def _collision_inertia(scene: Scene, key: str, link: Element, inertial: Element) -> Inertia:
@@ -626,7 +634,7 @@ def add_shapes(scene: Scene, builder: Builder, links: dict[str, tuple[str, Eleme
                 solid, place = _contact_shape(scene, collision)
                 if solid is not None:
                     place = _pose_in_link(scene, key, collision) @ place
-                    add_shape(builder, body, collision, solid, place, **_coefficients(collision))
+                    document.add_shape(builder, body, collision, solid, place, **_coefficients(collision))
         for visual in link.all("visual"):
             with left_out(visual, "it is not shown", faults.append):
                 shape = only_shape(visual)
@@ -678,8 +686,4 @@ def _color(visual: Element) -> tuple[float, ...] | None:
     colors = [color for material in visual.all("material") for color in material.all("diffuse", "ambient")]
     if not colors:
         return None
-    words = colors[0].words().split(None, 4)
-    numbers = colors[0].numbers(None, 3 if len(words) == 3 else 4)
-    if min(numbers) < 0 or max(numbers) > 1:
-        colors[0].fail(f"expects numbers from 0 to 1, got {colors[0].words()[:60]!r}")
-    return numbers
+    return document.color_of(colors[0], None, 3 if len(colors[0].words().split(None, 4)) == 3 else 4)

@@ -41,7 +41,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +52,7 @@ from ..errors import ModelError, did_you_mean, printable
 from ..shapes import Shape
 from ..spatial import Inertia, Transform
 from . import document, extensions, urdf_loops
-from .document import Element, Names, at
+from .document import Element, Mimic, Names, at
 from .formats import URDF, VISIBLE
 from .outline import IDENTITY, on_plane
 from .urdf_loops import TAGS as LOOP_TAGS
@@ -262,14 +263,9 @@ def _roots(
         if floating_base:
             robot.fail("cannot float, because a joint connects it to 'world', the ground: omit floating_base=True")
     children = {child for _, child in ends.values()}
-    roots: list[str] = []
-    for name, link in links.items():
-        if name in children or name in parts.reached:
-            continue
-        if anchored or roots:
-            link.note(f"{link} is no joint's child, and not the first such link: it floats freely")
-        roots.append(name)
-        parts.reach(name)
+    roots = list(parts.groups(name for name in links if name not in children))
+    for link in (links[name] for name in roots[0 if anchored else 1 :]):
+        link.note(f"{link} is no joint's child, and not the first such link: it floats freely")
     if not (roots or anchored):
         robot.fail("has no root: every link is the child of a joint")
     # a closed ring of links has no root link, and can be separate from the root's group
@@ -336,6 +332,8 @@ def _inertia(link: Element) -> Inertia:
 AXIAL = {
     "revolute": joints.Revolute, "continuous": joints.Revolute, "prismatic": joints.Prismatic, "planar": joints.Planar,
 }  # fmt: skip
+# types without an axis; "universal" is Drake's
+OTHERS = {"floating": joints.Free, "ball": joints.Spherical, "universal": partial(joints.Universal, "x", "y")}
 
 
 def _joint(element: Element) -> joints.JointType:
@@ -357,12 +355,8 @@ def _of_type(element: Element, kind: str, direction: tuple[float, ...]) -> joint
     if kind == "fixed":
         return joints.Fixed()
     properties = _numbers(element, kind)
-    if kind == "floating":
-        return joints.Free(**properties)
-    if kind == "ball":
-        return joints.Spherical(**properties)
-    if kind == "universal":  # Drake's joint
-        return joints.Universal("x", "y", **properties)
+    if kind in OTHERS:
+        return OTHERS[kind](**properties)
     if kind == "screw":
         turn = element.needed("drake:screw_thread_pitch").number("value")
         return joints.Helical(direction, turn / (2.0 * math.pi), **properties)
@@ -388,45 +382,34 @@ def _numbers(joint: Element, kind: str) -> dict[str, Any]:
     return values
 
 
-class _Mimic(NamedTuple):
-    """Coupling of a joint to a leader: q = multiplier q_leader + offset."""
-
-    leader: str
-    multiplier: float
-    offset: float
-
-
-def _mimics(elements: dict[str, Element], made: dict[str, joints.JointType], robot: Element) -> dict[str, _Mimic]:
+def _mimics(elements: dict[str, Element], made: dict[str, joints.JointType], robot: Element) -> dict[str, Mimic]:
     """Return the joints that follow another joint, by their <mimic> or by a plugin of Gazebo."""
-    requests: dict[str, tuple[Element, _Mimic]] = {}
-    for block in robot.all("gazebo"):
-        for element in block.all("plugin"):
-            if (coupling := extensions.mimic(element)) is not None:
-                follower, leader = coupling.follower, coupling.leader
-                if follower not in elements:
-                    fault = f"couples joint {follower!r} to {leader!r}, and is not read"
-                    element.note(f"{element} {fault}: there is no joint {follower!r}")
-                    continue
-                requests[follower] = element, _Mimic(leader, coupling.multiplier, coupling.offset)
+    requests: dict[str, tuple[Element, Mimic]] = {}
+    for plugin in (plugin for block in robot.all("gazebo") for plugin in block.all("plugin")):
+        if (mimic := extensions.mimic(plugin)) is not None and mimic.follower in elements:
+            requests[mimic.follower] = plugin, mimic
+        elif mimic is not None:
+            fault = f"couples joint {mimic.follower!r} to {mimic.leader!r}, and is not read"
+            plugin.note(f"{plugin} {fault}: there is no joint {mimic.follower!r}")
     for name, element in elements.items():
         if (child := element.child("mimic")) is not None:
             numbers = child.number("multiplier", 1.0), child.number("offset", 0.0)
-            requests[name] = child, _Mimic(child.text("joint"), *numbers)
+            requests[name] = child, Mimic(name, child.text("joint"), *numbers)
     mimics = {}
-    for name, (mimic, (leader, multiplier, offset)) in requests.items():
-        element = elements[name]
+    for name, (part, mimic) in requests.items():
+        element, leader = elements[name], mimic.leader
         if made[name].nv == 0:
             continue
         if leader == name:
-            mimic.fail("names the joint itself")
+            part.fail("names the joint itself")
         not_scalar = [j for j in (name, leader) if j in made and made[j].nq != 1]
         if leader in made and not not_scalar:
-            mimics[name] = _Mimic(leader, multiplier, offset)
+            mimics[name] = mimic
             continue
-        law = f"{name} = {multiplier:g} {leader}" + (f" {offset:+g}" if offset else "")
+        law = f"{name} = {mimic.multiplier:g} {leader}" + (f" {mimic.offset:+g}" if mimic.offset else "")
         reason = f"joint {not_scalar[0]!r} has no single axis" if not_scalar else f"there is no joint {leader!r}"
-        mimic.note(f"{element} moves freely, its <mimic> ({printable(law)}) is not read: {reason}")
-    for name, fault in document.mimic_circles(mimics):
+        part.note(f"{element} moves freely, its <mimic> ({printable(law)}) is not read: {reason}")
+    for name, fault in document.mimic_circles(mimics.values()):
         elements[name].note(fault)
     return mimics
 
@@ -477,7 +460,7 @@ def _add_shapes(reader: _Reader, beside: str, package_dirs: tuple[str, ...]) -> 
     for material in (m for owner in (reader.robot, *(visual for _, visual in visuals)) for m in owner.all("material")):
         for color in material.all("color"):
             with document.left_out(color, "the colour is left out", faults.append):
-                colors[material] = _rgba(color)
+                colors[material] = document.color_of(color, "rgba")
                 colors.setdefault(material.get("name"), colors[material])
     for body, visual in visuals:
         keys = [key for material in visual.all("material") for key in (material, material.get("name"))]
@@ -500,10 +483,3 @@ def _shape(visual: Element, beside: str, package_dirs: tuple[str, ...]) -> Shape
     places = {"beside": beside, "package_dirs": package_dirs}
     made: Shape = URDF.shape(document.only_shape(visual), VISIBLE, **places)
     return made
-
-
-def _rgba(color: Element) -> tuple[float, ...]:
-    numbers = color.numbers("rgba", 4)
-    if min(numbers) < 0 or max(numbers) > 1:
-        color.fail(f"expects numbers from 0 to 1 in rgba, got {color.get('rgba')!r}")
-    return numbers

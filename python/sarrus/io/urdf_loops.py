@@ -36,9 +36,9 @@ from ..description import joints
 from ..description.joints import axis_frame
 from ..errors import ModelError, did_you_mean
 from ..spatial import Rotation, Transform
-from .document import Element, Notes, at
+from .document import Coupling, Element, Notes, at, free_name
 from .formats import SDF
-from .sdf_document import axis_direction, axis_in_model, joint_type, pose_of
+from .sdf_document import axis_direction, axis_in_model, gear_terms, joint_type, pose_of
 
 TAGS = ("loop", "loop_joint", "constraint")
 
@@ -52,15 +52,6 @@ class Closure:
     joint: joints.JointType
     parent: tuple[str, Transform]
     child: tuple[str, Transform]
-
-
-@dataclass(frozen=True)
-class Coupling:
-    """Coupling of joints: sum of coefficient times coordinate = 0."""
-
-    element: Element
-    name: str
-    terms: dict[str, float]
 
 
 JointOf = Callable[[Element, str, tuple[float, ...]], joints.JointType]  # (element, type, direction) -> joint type
@@ -87,21 +78,20 @@ def closures(
         kind = kind.removesuffix("_joint")  # forks of urdfdom append "_joint" to the type
         kind = "ball" if kind == "spherical" else kind
         with at(element):
+            ends: list[tuple[Element, Element | None]]
+            by_parent = element.tag == "constraint" or (element.tag != "loop" and bool(element.all("parent")))
             if element.tag == "loop":
-                ends = [element.needed(tag) for tag in ("predecessor", "successor")]
-                (a, X_A), (b, X_B) = ((_link(end, end.get("link"), links), origin(end.child("origin"))) for end in ends)
-                made = joint(element, kind, _axis(element.child("axis")))
-            elif element.tag == "loop_joint" and not element.all("parent"):
-                ends = [child for child in element.children if child.tag in ("link1", "link2")][:2]
+                ends = [(end := element.needed(tag), end.child("origin")) for tag in ("predecessor", "successor")]
+            elif by_parent:
+                ends = [(element.needed(tag), element.child(f"{tag}_origin")) for tag in ("parent", "child")]
+            else:
+                ends = [(child, child) for child in element.children if child.tag in ("link1", "link2")][:2]
                 if len(ends) < 2:
                     element.fail(f"has {len(ends)} of the links <link1> and <link2>; expected both")
-                (a, X_A), (b, X_B) = ((_link(end, end.get("link"), links), origin(end)) for end in ends)
+            (a, X_A), (b, X_B) = ((_link(end, end.get("link"), links), origin(place)) for end, place in ends)
+            if not by_parent:
                 made = joint(element, kind, _axis(element.child("axis")))
             else:
-                (a, X_A), (b, X_B) = (
-                    (_link(end, end.get("link"), links), origin(element.child(f"{end.tag}_origin")))
-                    for end in (element.needed("parent"), element.needed("child"))
-                )
                 along = _axis(element.child("parent_axis") or element.child("axis"))
                 other = element.child("child_axis")
                 axis = element.child("axis")
@@ -193,8 +183,6 @@ def _gazebo_joint(
         body = element.needed("gearbox_reference_body")
         reference = _link(body, body.words(), links)
 
-        from .sdf import gear_terms
-
         def about(axis: Element) -> Array:
             return np.asarray(X_W.rotation @ joints.unit_axis(direction(axis)))
 
@@ -216,11 +204,8 @@ class _Pairs(list[tuple[str, Any]]):
 
 # --- sidecars -------------------------------------------------------------------------------------------------------
 
-LARGEST, DEEPEST, MOST = (
-    10**6,
-    10,
-    20000,
-)  # largest numbers of bytes, nested levels and entries of a sidecar; a robot needs hundreds of entries in three levels
+# largest numbers of bytes, nested levels and entries of a sidecar; a robot needs hundreds of entries in three levels
+LARGEST, DEEPEST, MOST = 10**6, 10, 20000
 KEYS = ("closed_loop", "type", "name_mot", "joint_name", "joint_type", "closures", "independent", "dependent")
 # keys by which a sidecar is recognised, with their contents
 MARKS = {"closed_loop": "loops", "closures": "loops", "name_mot": "motors", "joint_type": "types of joints"}
@@ -317,22 +302,21 @@ class Sidecar:
         for key in document:
             if key not in KEYS:
                 self.note(f"key {str(key)[:60]!r} is not read{did_you_mean(str(key), KEYS)}")
-        lists = {key: document.get(key) for key in KEYS}
+        lists: dict[str, Sequence[Any]] = {key: x for key in KEYS if (x := document.get(key)) is not None}
         for key, value in lists.items():
-            if value is not None and (isinstance(value, str | Mapping) or not isinstance(value, Sequence)):
+            if isinstance(value, str | Mapping) or not isinstance(value, Sequence):
                 self.fail(f"{key}: expected a list; got {_brief(value)}")
-        pairs, kinds = lists["closed_loop"] or [], lists["type"]
-        if kinds is None:
-            kinds = ["6d"] * len(pairs)
+        lists = dict.fromkeys(("closed_loop", "joint_name", "joint_type", "closures"), ()) | lists
+        lists.setdefault("type", ["6d"] * len(lists["closed_loop"]))
         for first, second in (("closed_loop", "type"), ("joint_name", "joint_type")):
-            n, k = (len(lists[key] or []) for key in (first, second))
-            if n != k and not (first == "closed_loop" and lists["type"] is None):
+            n, k = len(lists[first]), len(lists[second])
+            if n != k:
                 self.fail(f"{first} and {second}: expected the same number of entries; got {n} and {k}")
-        for pair, kind in zip(pairs, kinds, strict=True):
+        for pair, kind in zip(lists["closed_loop"], lists["type"], strict=True):
             if isinstance(pair, str) or not isinstance(pair, Sequence) or [type(name) for name in pair] != [str, str]:
                 self.fail(f"closed_loop: expected pairs of names; got {_brief(pair)}")
             self.loops.append((*pair, self._closing(kind)))
-        for entry in lists["closures"] or []:
+        for entry in lists["closures"]:
             hinge: Any = dict(entry) if isinstance(entry, _Pairs) else entry
             if not isinstance(hinge, Mapping) or not {"link_a", "link_b", "point", "axis"} <= set(hinge):
                 self.fail(f"closures: expected mappings with link_a, link_b, point and axis; got {_brief(hinge)}")
@@ -341,12 +325,12 @@ class Sidecar:
                 self.fail("closures: axis is zero; expected the direction of a hinge")
             link_a, link_b = (self._name(hinge[key], key) for key in ("link_a", "link_b"))
             self.hinges.append((link_a, link_b, point, axis))
-        key = "name_mot" if lists["name_mot"] is not None else "independent"
-        if lists[key] is not None:
-            self.motors = [self._name(name, key) for name in lists[key] or []]
-        elif lists["dependent"]:
+        key = "name_mot" if "name_mot" in lists else "independent"
+        if key in lists:
+            self.motors = [self._name(name, key) for name in lists[key]]
+        elif lists.get("dependent"):
             self.note("dependent is not read: list the actuated joints in independent")
-        for name, kind in zip(lists["joint_name"] or [], lists["joint_type"] or [], strict=True):
+        for name, kind in zip(lists["joint_name"], lists["joint_type"], strict=True):
             kind = self._name(kind, "joint_type").upper()
             axes = kind.removeprefix(PAIR)
             paired = kind != axes and len(set(axes) & set("XYZ")) == len(axes) == 2
@@ -460,10 +444,8 @@ def close_frames(builder: Builder, source: str) -> None:
         if second not in bodies or len(pair) < 2 or pair in joined:
             continue
         word = name.removeprefix("closing_").split("_")[0]
-        made, free = CLOSING.get(word, CLOSING["revolute"]), name
-        while free in builder._joints or free in builder._constraints:
-            free += "_"
-        builder.add_joint(free, made, first, second, loop=True)
+        made = CLOSING.get(word, CLOSING["revolute"])
+        builder.add_joint(free_name(name, {*builder._joints, *builder._constraints}), made, first, second, loop=True)
         builder.warnings.append(
             f"{source}: frames '{first}' and '{second}' close a loop as {made}; "
             "rename them to closing_ball_… or closing_fixed_… for another joint"

@@ -42,13 +42,14 @@ from ..analysis.linear_algebra import ScaledLoops
 from ..analysis.mobility import without_redundant_constraints
 from ..building.builder import Builder
 from ..description import joints
+from ..description.contacts import NO_CONTACTS
 from ..description.joints import PARAMETERS, JointType, axis_frame
 from ..errors import AssemblyError, ModelError
 from ..mechanism import Mechanism
 from ..shapes import Box, Capsule, ConvexPoints, Cylinder, Plane, Sphere
 from ..spatial import Inertia, Rotation, Transform
-from .document import NO_CONTACTS, Connected, Element, Names, add_shape, at, check_pairs, left_out, noted_inertia
-from .formats import USD
+from .document import Connected, Element, Names, add_root, add_shape, at, check_pairs, left_out, noted_inertia
+from .formats import USD, combined
 from .mesh_files import corners, mass_properties
 from .usd_stage import Prim, read_stage
 
@@ -92,9 +93,7 @@ def read(
         raise ModelError(f"floating_base: expected True or False; got {floating_base!r}")
     reader = _Reader(read_stage(text, source, beside, package_dirs, USD.grammar))
     reader.read(floating_base)
-    reader.root.prim = (
-        None  # releases the stage now: USD would return its cached layers even if their files have changed
-    )
+    reader.root.prim = None  # releases the stage: USD would return its cached layers even if their files have changed
     return reader.builder
 
 
@@ -110,9 +109,8 @@ def drives(text: str | bytes, *, source: str = "<string>", beside: str = "") -> 
         for drive in element.all("drive"):
             turns = str(drive.get("name")).startswith(("rot", "angular"))
             rows = [row for row in USD.rows if row.element == "drive" and row.unit]
-            laws[drive.attributes["name"]] = Drive(
-                *(drive.number(row.name, 0.0) * reader.factor(row.unit, turns) for row in rows)
-            )
+            numbers = (drive.number(row.name, 0.0) * reader.factor(row.unit, turns) for row in rows)
+            laws[drive.attributes["name"]] = Drive(*numbers)
         if laws:
             found_drives[name] = laws if element.get("type") == "d6" else next(iter(laws.values()))
     reader.root.prim = None
@@ -154,7 +152,7 @@ class _Reader:
             elif prim.tag == "joint" and prim.truth("physics:jointEnabled", True):
                 self.joints[joint_names.new(_free(prim, joint_names))] = prim
             elif prim.tag == "joint":
-                prim.note("joints that are not enabled are not read:", prim.attributes["name"])
+                prim.note_named("joints that are not enabled are not read:")
             elif prim.attributes["type"] == "PointInstancer":
                 prim.note("a PointInstancer is not read: its instances are missing")
         self.names, self.joint_names = names, joint_names
@@ -184,9 +182,7 @@ class _Reader:
             if prim.tag == "shape":
                 self._add_shape(prim, body)
             elif prim.has("PhysicsCollisionAPI"):
-                prim.note(
-                    "CollisionAPI is read for shapes only; prims for which it is not read:", prim.attributes["name"]
-                )
+                prim.note_named("CollisionAPI is read for shapes only; prims for which it is not read:")
             elif prim.attributes.get("sarrus:frame") == "true":
                 with at(prim):
                     self.builder.add_frame(self.names.new(_free(prim, self.names)), *self._on(prim.path, Transform()))
@@ -257,12 +253,12 @@ class _Reader:
     def _add_joints(self, floating_base: bool | None) -> None:
         ends = {name: tuple(self._end(prim, side) for side in SIDES) for name, prim in self.joints.items()}
         check_pairs(((a[0], b[0]) for a, b in ends.values()), self.root.source)
-        made = {name: self._joint(prim) for name, prim in self.joints.items()}
-        kept = {name: ends[name] for name, joint in made.items() if joint is not None}
+        made = {name: joint for name, prim in self.joints.items() if (joint := self._joint(prim)) is not None}
+        kept = {name: ends[name] for name in made}
         for name in [name for name, (a, b) in kept.items() if a[0] == b[0]]:
             self.joints[name].note("joints that connect a body, or the world, to itself are not read:", name)
             del kept[name]
-        edges = {name: (a[0], b[0]) for name, (a, b) in kept.items() if made[name][0] is not None}  # type: ignore[index]
+        edges = {name: (a[0], b[0]) for name, (a, b) in kept.items() if made[name][0] is not None}
         closing = [n for n in edges if self.joints[n].truth("physics:excludeFromArticulation", False)]
         tree = Connected(["ground", *self.bodies.values()], [edges[n] for n in edges if n not in closing])
         tree.reach("ground")
@@ -270,15 +266,11 @@ class _Reader:
         for k, (path, free) in enumerate(roots):
             name = self.joint_names.new(f"root_joint_{self.bodies[path]}" if k else "root_joint")
             with at(self.by_path[path]):
-                pose = self.place[path]
-                if free and not (floating_base is False and k == 0):
-                    self.builder.add_joint(name, joints.Free(), "ground", self.bodies[path])
-                    self.home[name] = [*Rotation(pose.rotation).quaternion.tolist(), *pose.translation.tolist()]
-                else:
-                    self.builder.add_joint(name, joints.Fixed(), "ground", self.bodies[path], at_parent=pose)
+                floats = free and (k > 0 or floating_base is not False)
+                add_root(self.builder, name, self.bodies[path], self.place[path], floats, self.home)
         self._chain(kept, made, closing)
         for name, ((parent, at_parent), (child, at_child)) in kept.items():
-            prim, (kind, driven, backward) = self.joints[name], made[name]  # type: ignore[misc]
+            prim, (kind, driven, backward) = self.joints[name], made[name]
             with at(prim):
                 if kind is None:
                     length = prim.number("physics:maxDistance") * self.metre
@@ -303,9 +295,8 @@ class _Reader:
             lines = [_line(made[name][0], kept[name][0][1]) for name in names]
             if len(names) < 2 or all(_same_motion(lines[0], line) for line in lines[1:]):
                 continue
-            self.joints[names[0]].note(
-                "joints between one pair of bodies are read as a chain, in the order of the stage:", ", ".join(names)
-            )
+            fact = "joints between one pair of bodies are read as a chain, in the order of the stage:"
+            self.joints[names[0]].note(fact, ", ".join(names))
             for name in names[:-1]:
                 between = self.names.new(f"{child}.{name}")
                 self.builder.add_body(between)
@@ -326,21 +317,16 @@ class _Reader:
         for name, prim in self.joints.items():
             if not prim.has("NewtonMimicAPI"):
                 if prim.has("MjcEqualityJointAPI"):
-                    cure = "apply NewtonMimicAPI too, or call Builder.add_coupler"
-                    prim.note(
-                        f"MjcEqualityJointAPI without NewtonMimicAPI is not read ({cure}): joints that move freely:",
-                        name,
-                    )
+                    cure = "(apply NewtonMimicAPI too, or call Builder.add_coupler): joints that move freely:"
+                    prim.note(f"MjcEqualityJointAPI without NewtonMimicAPI is not read {cure}", name)
                 continue
             if not prim.truth("newton:mimicEnabled", True):
                 continue
             leader = names.get(prim.get("newton:mimicJoint") or "", "")
             pair = [self.builder._joints[x].joint if x in self.builder._joints else None for x in (name, leader)]
             if leader == name or not all(isinstance(joint, joints.Revolute | joints.Prismatic) for joint in pair):
-                prim.note(
-                    "NewtonMimicAPI is read only if it couples two joints of one axis; joints for which it is not read:",
-                    name,
-                )
+                fact = "NewtonMimicAPI is read only if it couples two joints of one axis"
+                prim.note(f"{fact}; joints for which it is not read:", name)
                 continue
             unit = "rad, m" if prim.has("MjcEqualityJointAPI") else "deg, m"
             unit_of_joint, unit_of_leader = (self.factor(unit, isinstance(joint, joints.Revolute)) for joint in pair)
@@ -371,10 +357,8 @@ class _Reader:
                     yield path, False
         rooted = [prim.path for prim in self.prims if prim.has("PhysicsArticulationRootAPI")]
         first = [path for root in rooted for path in self.bodies if path == root or path.startswith(f"{root}/")]
-        for path in sorted(self.bodies, key=lambda path: path not in first):
-            if self.bodies[path] not in tree.reached:
-                tree.reach(self.bodies[path])
-                yield path, True
+        paths = {self.bodies[path]: path for path in sorted(self.bodies, key=lambda path: path not in first)}
+        yield from ((paths[name], True) for name in tree.groups(paths))
 
     def _joint(self, prim: Prim) -> tuple[JointType | None, bool, bool] | None:
         """Return (type, actuated, True if body1 is the parent) of a joint; the type is None for a distance. None: not read."""
@@ -384,7 +368,7 @@ class _Reader:
                 low, high = (prim.number(f"physics:{name}Distance", -1.0) for name in ("min", "max"))
                 if low == high > 0.0:
                     return None, False, False
-                prim.note("distance joints with a range of distances are not read:", prim.attributes["name"])
+                prim.note_named("distance joints with a range of distances are not read:")
                 return None
             if kind == "d6":
                 return self._general(prim)
@@ -393,7 +377,8 @@ class _Reader:
                 turns, instance = kind == "revolute", "angular" if kind == "revolute" else "linear"
                 numbers, driven = self._numbers(prim, turns, instance)
                 return (joints.Revolute if turns else joints.Prismatic)(axis.lower(), **numbers), driven, False
-            terms = {row.field: prim.number(row.name, 0.0) * self.factor(row.unit, True) for row in _terms()}
+            numbers, _ = self._numbers(prim, True, "")
+            terms = {name: numbers[name] for name in ("damping", "friction", "armature") if name in numbers}
             if kind == "fixed" and any(terms.values()):
                 prim.note("parameters of fixed joints, such as damping, are not read")
             return (joints.Fixed() if kind == "fixed" else joints.Spherical(**terms)), bool(prim.all("drive")), False
@@ -430,9 +415,8 @@ class _Reader:
         """Return the joint of the axes that no limit locks; a lower limit above the upper one locks an axis."""
         locked = set()
         for limit in prim.all("limit"):
-            low, high = (
-                limit.number(f"physics:{k}", d, finite=False) for k, d in (("low", -math.inf), ("high", math.inf))
-            )
+            low = limit.number("physics:low", -math.inf, finite=False)
+            high = limit.number("physics:high", math.inf, finite=False)
             if limit.get("name") == "distance":
                 limit.note("limits of the distance of general joints are not read:", prim.attributes["name"])
             elif low > high:
@@ -443,28 +427,19 @@ class _Reader:
         sliding = [name[-1] for name in free if name[0] == "t"]
         driven = any(has_drive for _, has_drive in per)
         if len(free) == 6:
-            prim.note("general joints with six free axes are not read:", prim.attributes["name"])
+            prim.note_named("general joints with six free axes are not read:")
             return None
         if not free:
             return joints.Fixed(), False, False
         # coordinates of Planar: the slides come first
         planar = len(turning) == 1 and len(sliding) == 2 and turning[0] not in sliding
-        order = [per[k][0] for k in ((1, 2, 0) if planar else range(len(per)))]
-        if planar and turning != ["Z"]:
-            order[:2] = order[1::-1] if turning == ["Y"] else order[:2]
-        numbers = {
-            field: [values.get(field, default) for values in order]
-            for field, default in ((row.field, math.inf if "limit" in row.field else 0.0) for row in USD.numbers)
-            if any(field in values for values in order)
-        }
-        if any("limits" in values for values in order):
-            both = [values.get("limits", (-math.inf, math.inf)) for values in order]
-            numbers["limits"] = [[low for low, _ in both], [high for _, high in both]]
+        indices = ((2, 1, 0) if turning == ["Y"] else (1, 2, 0)) if planar else range(len(per))
+        numbers = combined([per[k][0] for k in indices])
         if len(free) == 1:
             return (joints.Revolute if turning else joints.Prismatic)(free[0][-1].lower(), **numbers), driven, False
         if len(turning) == 3 and not sliding:
             if numbers.pop("limits", None):
-                prim.note("limits of general joints with three free rotations are not read:", prim.attributes["name"])
+                prim.note_named("limits of general joints with three free rotations are not read:")
             return joints.Spherical(**numbers), driven, False
         if planar:
             return joints.Planar(turning[0].lower(), **numbers), driven, False
@@ -472,16 +447,15 @@ class _Reader:
             return joints.Cylindrical(turning[0].lower(), **numbers), driven, False
         if len(turning) > 1:
             fact = "general joints with several free rotations are read as a gimbal, rotations in the order x, y, z:"
-            prim.note(fact, prim.attributes["name"])
+            prim.note_named(fact)
         # a Gimbal translates along the rotated axes, those of its child; USD translates along the axes of body0, which must therefore be the child
         backward = bool(turning and sliding)
-        if backward and any(limit for limit in numbers.get("limits", ())):
+        if backward and "limits" in numbers:
             low, high = np.array(numbers["limits"])
             numbers["limits"] = [-high, -low]
         if backward and "rest" in numbers:
             numbers["rest"] = [-x for x in numbers["rest"]]
-        names = [f"{name[0]}{name[-1].lower()}" for name in free]
-        return joints.Gimbal([p for p in PARAMETERS if p in names], **numbers), driven, backward
+        return joints.Gimbal([f"{name[0]}{name[-1].lower()}" for name in free], **numbers), driven, backward
 
     # ---- inertias and shapes -----------------------------------------------------------------------------------------
 
@@ -500,8 +474,7 @@ class _Reader:
         if "physics:mass" not in entries:
             mass = colliders.mass
             if not mass:
-                fact = "bodies without a mass, a density and colliders with a volume have no inertia:"
-                body.note(fact, body.attributes["name"])
+                body.note_named("bodies without a mass, a density and colliders with a volume have no inertia:")
         com, about_com = colliders.com, colliders.about_com * (mass / colliders.mass if colliders.mass else 0.0)
         if "physics:centerOfMass" in entries:
             given_com = np.array(body.numbers("physics:centerOfMass", 3)) * self._turn(body)[1] * self.metre
@@ -510,15 +483,15 @@ class _Reader:
                 about_com = about_com + mass * (d @ d * np.eye(3) - np.outer(d, d))
             com = given_com
         if "physics:principalAxes" in entries and "physics:diagonalInertia" not in entries:
-            body.note("principal axes without moments of inertia are not read:", body.attributes["name"])
+            body.note_named("principal axes without moments of inertia are not read:")
         if "physics:diagonalInertia" in entries:
             moments = np.array(body.numbers("physics:diagonalInertia", 3)) * self.kilogram * self.metre**2
             if colliders.mass and "physics:principalAxes" not in entries:
-                body.note("missing principal axes are read as the body's axes:", body.attributes["name"])
+                body.note_named("missing principal axes are read as the body's axes:")
             R = _rotation(body, "physics:principalAxes")
             about_com = R @ np.diag(moments) @ R.T
         elif mass and not colliders.mass:
-            body.note("bodies with a mass, without inertia and colliders, are point masses:", body.attributes["name"])
+            body.note_named("bodies with a mass, without inertia and colliders, are point masses:")
         return noted_inertia(mass, com, about_com, lambda text: body.note(f"{body}: {text}"))
 
     def _number(self, prim: Prim, name: str) -> float:
@@ -587,7 +560,7 @@ class _Reader:
         if str(prim.prim.GetAttribute("orientation").Get()) == "leftHanded":
             triangles = triangles[:, ::-1]
         if np.linalg.det(triangles - triangles.mean(axis=(0, 1))).sum() < 0.0:
-            prim.note("meshes are inside out, and their faces are reversed:", prim.attributes["name"])
+            prim.note_named("meshes are inside out, and their faces are reversed:")
             triangles = triangles[:, ::-1]
         return mass_properties(triangles, "exact")
 
@@ -653,9 +626,8 @@ class _Reader:
         try:
             loose = without_redundant_constraints(robot, tolerance=FLOATS)
         except (ModelError, AssemblyError) as error:
-            self.root.note(
-                f"loops are open because numbers are rounded to 32 bits, and no loop joint could be replaced: {error}"
-            )
+            cause = "loops are open because numbers are rounded to 32 bits"
+            self.root.note(f"{cause}, and no loop joint could be replaced: {error}")
             return
         self.builder._joints = {spec.name: spec for spec in loose.description.joints}
         self.builder.warnings += loose.warnings[len(robot.warnings) :]
@@ -687,13 +659,6 @@ def _rotation(prim: Prim, name: str) -> Array:
     return Rotation.from_quaternion((x, y, z, w)).matrix
 
 
-def _terms() -> Iterator[Any]:
-    """Return the rows of passive terms that are equal for all directions of a spherical joint."""
-    return (
-        row for row in USD.numbers if row.place.startswith("@mjc") and row.field in ("damping", "friction", "armature")
-    )
-
-
 def _coordinates(kind: JointType, between: Transform) -> list[float] | None:
     """Return the coordinates of a joint for a pose of its child frame in its parent frame; None if they are zero, or undefined."""
     p, (turn, angle) = between.translation, Rotation(between.rotation).axis_angle
@@ -701,12 +666,9 @@ def _coordinates(kind: JointType, between: Transform) -> list[float] | None:
         return None if abs(angle) < FLOATS else Rotation(between.rotation).quaternion.tolist()
     if isinstance(kind, joints.Gimbal):  # R = R_x R_y R_z, and translations along the rotated axes
         R = between.rotation
-        turns = (
-            math.atan2(-R[1, 2], R[2, 2]),
-            math.atan2(R[0, 2], math.hypot(R[0, 0], R[0, 1])),
-            math.atan2(-R[0, 1], R[0, 0]),
-        )
-        values = dict(zip(PARAMETERS, (*turns, *(R.T @ p).tolist()), strict=True))
+        x, z = math.atan2(-R[1, 2], R[2, 2]), math.atan2(-R[0, 1], R[0, 0])
+        y = math.atan2(R[0, 2], math.hypot(R[0, 0], R[0, 1]))
+        values = dict(zip(PARAMETERS, (x, y, z, *(R.T @ p).tolist()), strict=True))
         q = [values[name] for name in kind.free]
         return None if np.abs(q).max(initial=0.0) < FLOATS else q
     axis = vars(kind).get("axis", vars(kind).get("normal"))

@@ -23,7 +23,7 @@ import numpy as np
 from .._arrays import Array
 from .._files import check_regular, is_within, needed
 from ..errors import ModelError
-from .document import DEEPEST, LARGEST, MOST, Element, Grammar, Notes
+from .document import DEEPEST, LARGEST, MOST, Element, Grammar, Names, Notes
 from .formats import text_of
 
 BINARY = (b"PXR-USDC", b"PK\x03\x04")  # first bytes of .usdc and .usdz
@@ -56,6 +56,10 @@ class Prim(Element):
     def has(self, schema: str) -> bool:
         """Return True if a schema is applied to the prim."""
         return schema in self.schemas
+
+    def note_named(self, message: str) -> None:
+        """Add a warning that lists the names of all prims to which it applies."""
+        self.note(message, self.attributes["name"])
 
     def bound_material(self) -> str:
         """Return the path of the physics material; empty if there is none."""
@@ -106,9 +110,8 @@ def read_stage(text: str | bytes, source: str, beside: str, package_dirs: Iterab
             layer.ImportFromString(text)
             # any() finds references to other files; references to prims of the same text have an empty file name
             if any(layer.GetCompositionAssetDependencies()):
-                raise ModelError(
-                    f"{source}: refers to other files, which need its folder: read the file with sarrus.load"
-                )
+                fault = "refers to other files, which need its folder"
+                raise ModelError(f"{source}: {fault}: read the file with sarrus.load")
             layers = {layer.identifier: layer}
         _Composed(layers, source).check(layer)
         stage = Usd.Stage.Open(layer, None)
@@ -328,8 +331,8 @@ def _numbers(value: Any) -> Any:
 
 def _text(attribute: Any, element: Prim, healed: list[int]) -> str | None:
     """Return an attribute as text; None if it equals the default of its schema."""
-    value = attribute.Get()
-    exact = element.prim.GetAttribute(f"sarrus:{attribute.GetName()}")
+    value, name = attribute.Get(), attribute.GetName()
+    exact = element.prim.GetAttribute(f"sarrus:{name}")
     if value is None:
         return None
     if isinstance(value, bool):
@@ -341,10 +344,8 @@ def _text(attribute: Any, element: Prim, healed: list[int]) -> str | None:
         double = np.asarray(_numbers(exact.Get()), dtype=np.float64)
         if double.shape == numbers.shape and np.array_equal(double.astype(np.float32), numbers.astype(np.float32)):
             return text_of(double)
-        element.note(
-            f"sarrus:{attribute.GetName()} is not read: {attribute.GetName()} has changed since it was written"
-        )
-    definition = element.prim.GetPrimDefinition().GetAttributeDefinition(attribute.GetName())
+        element.note(f"sarrus:{name} is not read: {name} has changed since it was written")
+    definition = element.prim.GetPrimDefinition().GetAttributeDefinition(name)
     if definition and definition.GetFallbackValue() == value:
         return None
     if str(attribute.GetTypeName()) in ("double", "double3", "quatd", "int"):
@@ -374,11 +375,9 @@ def write_stage(root: ET.Element) -> str:
     paths: dict[str, str] = {}  # id of an element -> path
     links: list[tuple[Any, str, str]] = []
 
-    def define(element: ET.Element, above: str, used: set[str]) -> None:
-        name = base = Tf.MakeValidIdentifier(element.get("name", "prim"))
-        while name in used:
-            name += "_"
-        used.add(name)
+    def define(element: ET.Element, above: str, used: Names) -> None:
+        base = Tf.MakeValidIdentifier(element.get("name", "prim"))
+        name = used.new(base)
         path = f"{above}/{name}"
         paths[element.get("id", path)] = path
         prim = stage.DefinePrim(path, element.get("type", "Xform"))
@@ -389,7 +388,7 @@ def write_stage(root: ET.Element) -> str:
         for schema in element.get("schemas", "").split():
             prim.AddAppliedSchema(schema)
         _place(UsdGeom.Xformable(prim), element)
-        below = set[str]()
+        below = Names()
         for child in element:
             if child.tag in INSTANCES:
                 prim.AddAppliedSchema(f"Physics{child.tag.title()}API:{child.get('name')}")
@@ -405,7 +404,7 @@ def write_stage(root: ET.Element) -> str:
                 _set(prim, key, text)
 
     for child in root:
-        define(child, "", set())
+        define(child, "", Names())
     for prim, key, target in links:
         (prim.GetRelationship(key) or prim.CreateRelationship(key, False)).SetTargets([Sdf.Path(paths[target])])
     return str(stage.GetRootLayer().ExportToString())
@@ -448,12 +447,16 @@ def _set(prim: Any, name: str, text: str) -> None:
             exact = prim.CreateAttribute("sarrus:points", types.Double3Array, custom=True)
             exact.Set([Gf.Vec3d(*x) for x in triples])
         return
-    short, wide = {1: (float, types.Double), 3: (Gf.Vec3f, types.Double3), 4: (Gf.Quatf, types.Quatd)}[len(values)]
+    kinds = {
+        1: (float, float, types.Double),
+        3: (Gf.Vec3f, Gf.Vec3d, types.Double3),
+        4: (Gf.Quatf, Gf.Quatd, types.Quatd),
+    }
+    short, double, wide = kinds[len(values)]
     if kind == "double":
         attribute.Set(values[0])
         return
     attribute.Set(short(*values))
     same = [float(str(x)) for x in np.asarray(values, np.float32)] == values
     if not same or (name in MEANS_NONE and not any(values)):
-        double: Any = {1: float, 3: Gf.Vec3d, 4: Gf.Quatd}[len(values)]
         prim.CreateAttribute(f"sarrus:{name}", wide, custom=True).Set(double(*values))

@@ -34,7 +34,7 @@ from .document import Names
 from .formats import MJCF, has_passive, text_of
 from .lowering import Step, Writer, closes, coincident_points
 from .mujoco import HIDDEN
-from .outline import Element, Link, Losses, add, listed, no_shape, principal_axes, tree_links, wxyz
+from .outline import Element, Link, Losses, add, depth_first, listed, no_shape, principal_axes, tree_links, wxyz
 
 # lower bound of moments of inertia [kg m²], written as boundinertia if a body has a smaller moment: MuJoCo requires more than mjMINVAL = 1e-15
 SMALLEST = 1e-14
@@ -54,21 +54,15 @@ class _Writer(Writer):
         compiler = add(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
         add(root, "option", gravity=d.gravity)
         self.body: dict[str, Element] = {"ground": add(root, "worldbody")}
-        self.link_to: dict[str | None, Link] = {}
+        self.link_to: dict[str, Link] = {}
         self.inertia = {body.name: body.inertia for body in d.bodies}
         self.equality, self.tendon, self.actuator = (ET.Element(tag) for tag in ("equality", "tendon", "actuator"))
         self.sites = Names()
         self.thin = False
-        below: dict[str, list[Link]] = {}
-        for link in tree_links(robot).values():
-            below.setdefault(link.inner, []).append(link)
-        stack = below.get("ground", [])[::-1]
-        while stack:  # depth first, because MuJoCo orders joints so
-            link = stack.pop()
+        for link in depth_first(tree_links(robot)):
             self.link_to[link.outer] = link
             self._body(link)
-            stack += below.get(link.outer, [])[::-1]
-        massless = [n for n, I in self.inertia.items() if I.mass == 0.0 and not self._carries(n, below)]
+        massless = [n for n, I in self.inertia.items() if I.mass == 0.0 and not self._carries(n)]
         if massless:
             losses.minor.append(f"moving bodies without mass, which MuJoCo rejects: {listed(massless)}")
         if self.thin:
@@ -90,12 +84,12 @@ class _Writer(Writer):
             if len(section):
                 root.append(section)
 
-    def _carries(self, body: str, below: dict[str, list[Link]]) -> bool:
+    def _carries(self, body: str) -> bool:
         """Return True if a body does not move relative to its parent, or a body with mass is welded to it."""
         if self.link_to[body].joint.nv == 0:
             return True
-        welded = [link.outer for link in below.get(body, []) if link.joint.nv == 0]
-        return any(self.inertia[name].mass > 0.0 or self._carries(name, below) for name in welded if name != body)
+        welded = [name for name, link in self.link_to.items() if link.inner == body and link.joint.nv == 0]
+        return any(self.inertia[name].mass > 0.0 or self._carries(name) for name in welded)
 
     # ---- bodies and joints -------------------------------------------------------------------------------------------
 
@@ -237,7 +231,7 @@ class _Writer(Writer):
         if isinstance(spec, DistanceSpec):
             self._rod(spec)
             return True
-        return isinstance(spec, CouplerSpec) and spec.law is None and self._coupler(spec)
+        return isinstance(spec, CouplerSpec) and spec.is_polynomial and self._coupler(spec)
 
     def loop_joint(self, spec: JointSpec) -> None:
         name, joint = spec.name, spec.joint
@@ -299,7 +293,7 @@ class _Writer(Writer):
         For a free joint, MuJoCo stores the position before the quaternion (w, x, y, z); both describe the body's frame, not the joint's frame.
         """
         x: list[float] = []
-        for link in (self.link_to[body.get("name")] for body in self.body["ground"].iter("body")):
+        for link in (self.link_to[body.get("name", "")] for body in self.body["ground"].iter("body")):
             coordinates, joint = q[self.robot.joint(link.spec.name).q_slice], link.joint
             if joint.quaternion:
                 inner, outer = (Transform.from_matrix(self.robot.pose(q, body)) for body in (link.inner, link.outer))

@@ -30,10 +30,10 @@ from ..errors import AssemblyError
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Rotation, Transform
 from . import lowering
-from .document import Names
+from .document import Mimic, Names
 from .formats import SDF, put
 from .lowering import PosedWriter, Step
-from .outline import Element, Link, Losses, add, add_drake, listed, mimic_of
+from .outline import Element, Link, Losses, add, add_drake, listed
 from .sdf_document import COEFFICIENTS, PATCH, TORSIONAL
 
 
@@ -54,7 +54,6 @@ class _Writer(PosedWriter):
         self.model = add(owner, "model", name=robot.name)
         self.links = self.joints = Names(self.links | self.joints)  # in SDF, links and joints share one set of names
         self.axis_of: dict[str, Element] = {}
-        self.followers = set[str]()
         self.elements: dict[str, Element] = {}  # of links
         self.parts()
         for spring in d.springs:
@@ -63,11 +62,6 @@ class _Writer(PosedWriter):
         self.declare_drake()
 
     def home(self) -> Array:
-        robot, q = self.robot, self._zero()
-        self.zero = {name: np.atleast_1d(x) for name, x in robot.joint_states(q, time=0.0).q.items()}
-        return q
-
-    def _zero(self) -> Array:
         robot = self.robot
         q = robot.neutral()
         loops = [np.arange(robot.nc)[robot.constraint(name).rows] for name in robot.loop_joints]
@@ -81,10 +75,8 @@ class _Writer(PosedWriter):
             return robot.neutral()
         moved = np.abs(q - robot.neutral())
         if off := [name for name in robot.joints if moved[robot.joint(name).q_slice].max(initial=0) > 0]:
-            text = (
-                f"the zero of coordinates: those of {listed(off)} are zero at the file's poses, which close the loops"
-            )
-            self.losses.minor.append(text)
+            fact = f"those of {listed(off)} are zero at the file's poses, which close the loops"
+            self.losses.minor.append(f"the zero of coordinates: {fact}")
         return np.asarray(q)
 
     def body(self, name: str, inertia: Inertia) -> None:
@@ -107,7 +99,7 @@ class _Writer(PosedWriter):
         spec, kind = link.spec, link.kind
         if kind not in SDF.joints:
             self.note_missing(spec)
-            self._chain(link)
+            self.joint_chain(link)
             return
         element = self._element(spec.name, SDF.joints[kind], spec.parent, spec.child, spec.at_child)
         if kind == "Spherical":
@@ -129,18 +121,9 @@ class _Writer(PosedWriter):
             self.driven |= {spec.name} if spec.actuated else set()
             self._axis(element, spec, Step(spec.name, axis, self.numbers(link, axis)), axis.direction)
 
-    def _chain(self, link: Link) -> None:
-        for step, (inner, at_inner), (child, at_child) in self.chain(link):
-            if child != link.outer:
-                self.pose[child] = self.pose[inner] @ at_inner @ self._moved(step, link.spec)
-                self.body(child, Inertia.zero())
-            element = self._element(step.name, "revolute" if step.turns else "prismatic", inner, child, at_child)
-            self._axis(element, link.spec, step, step.axis.direction)
-
-    def _moved(self, step: Step, spec: JointSpec) -> Transform:
-        """Return the displacement of a hinge or slide at the file's zero."""
-        motion, zero = step.axis.direction * self.zero[spec.name][step.index], np.zeros(3)
-        return Transform.exp(np.concatenate([motion, zero] if step.turns else [zero, motion]))
+    def step(self, spec: JointSpec, step: Step, inner: tuple[str, Transform], outer: tuple[str, Transform]) -> None:
+        element = self._element(step.name, "revolute" if step.turns else "prismatic", inner[0], *outer)
+        self._axis(element, spec, step, step.axis.direction)
 
     def _element(self, name: str, kind: str, parent: str, child: str, in_child: Transform) -> Element:
         element = add(self.model, "joint", name=name, type=kind)
@@ -150,7 +133,7 @@ class _Writer(PosedWriter):
         return element
 
     def _axis(self, element: Element, spec: JointSpec, step: Step, direction: Array, tag: str = "axis") -> None:
-        axis, zero, numbers = add(element, tag), self.zero[spec.name][step.index], dict(step.numbers)
+        axis, zero, numbers = add(element, tag), self.at_home[spec.name][step.index], dict(step.numbers)
         self.axis_of.setdefault(step.name, axis)
         put(axis, "xyz", direction)
         for name in ("lower", "upper"):
@@ -180,19 +163,20 @@ class _Writer(PosedWriter):
 
     # ---- constraints -------------------------------------------------------------------------------------------------
 
-    def constraint(self, spec: ConstraintSpec) -> bool:
+    def excluded(self) -> set[str]:
         # a driven joint must not be the follower, because readers of <mimic> make the follower passive
-        mimic = mimic_of(spec, self.coordinates, {*self.followers, *self.driven})
-        if mimic is None:
-            return add_drake(self.model, spec, self.coordinates, words=True, zero=self.zero)
+        return self.followers | self.driven
+
+    def other_constraint(self, spec: ConstraintSpec) -> bool:
+        return add_drake(self.model, spec, self.coordinates, words=True, zero=self.at_home)
+
+    def mimic(self, mimic: Mimic) -> None:
         follower, leader, multiplier, offset = mimic
-        self.followers.add(follower)
-        zero = {name: self.zero[joint][index] for (joint, index), name in self.coordinates.items()}
+        zero = {name: self.at_home[joint][index] for (joint, index), name in self.coordinates.items()}
         element = add(self.axis_of[follower], "mimic", joint=leader, axis="axis")
         offset += multiplier * zero[leader] - zero[follower]
         for name, value in (("multiplier", multiplier), ("offset", offset), ("reference", 0.0)):
             put(element, name, value)
-        return True
 
     def collision(self, link: Element | None, spec: ShapeSpec) -> Element | None:
         element = super().collision(link, spec)

@@ -31,9 +31,10 @@ from ..description.joints import JointType
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Rotation, Transform
 from . import lowering
+from .document import Mimic
 from .formats import NO_ROOM, URDF, put
 from .lowering import Step, Writer, closes
-from .outline import IDENTITY, Element, Link, Losses, add, add_drake, frame_along, mimic_of, on_plane, tree_links
+from .outline import IDENTITY, Element, Link, Losses, add, add_drake, frame_along, on_plane, tree_links
 
 NO_BOUNDS = {"lower": -np.inf, "upper": np.inf, "effort_limit": np.inf, "velocity_limit": np.inf}
 
@@ -52,7 +53,6 @@ class _Writer(Writer):
         self.movable: dict[str, bool] = {}  # moving joint in the file -> True for an actuated joint
         self.afloat = set[str]()  # names of Free joints
         self.elements: dict[str, Element] = {}
-        self.followers = set[str]()
         tree = tree_links(robot)
         self.ground = self.links.new("world")
         bare = self._root_joint(tree)
@@ -96,14 +96,9 @@ class _Writer(Writer):
         used_bodies = [body for c in d.constraints for body in c.bodies] + [body for j in d.joints for body in j.bodies]
         used_bodies += [frame.body for frame in d.frames] + [visual.body for visual in d.visuals]
         used_bodies += [end[0] for spring in d.springs for end in (spring.first, spring.second)]
-        if (
-            len(roots) == 1
-            and used_bodies.count("ground") == 1
-            and roots[0].joint.nv == 0
-            and roots[0].place == IDENTITY
-        ):
-            return roots[0].spec.name
-        return None
+        if len(roots) != 1 or used_bodies.count("ground") != 1 or roots[0].joint.nv or roots[0].place != IDENTITY:
+            return None
+        return roots[0].spec.name
 
     # ---- joints ------------------------------------------------------------------------------------------------------
 
@@ -210,15 +205,12 @@ class _Writer(Writer):
         ]
         self.loops.append((ends[0], ends[1], kind))
 
-    def constraint(self, spec: ConstraintSpec) -> bool:
-        driven = {name for name, is_driven in self.movable.items() if is_driven}
-        mimic = mimic_of(spec, self.coordinates, self.followers, driven)
-        if mimic is None:
-            return add_drake(self.root, spec, self.coordinates, words=False)
+    def mimic(self, mimic: Mimic) -> None:
         follower, leader, multiplier, offset = mimic
-        self.followers.add(follower)
         add(self.elements[follower], "mimic", joint=leader, multiplier=multiplier, offset=offset)
-        return True
+
+    def other_constraint(self, spec: ConstraintSpec) -> bool:
+        return add_drake(self.root, spec, self.coordinates, words=False)
 
 
 def _closing_type(joint: JointType) -> tuple[str, Transform] | None:

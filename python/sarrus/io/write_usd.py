@@ -33,10 +33,11 @@ from ..mechanism import Mechanism
 from ..shapes import Box, Capsule, ConvexPoints, Cylinder, Mesh, Plane, Sphere
 from ..spatial import Inertia, Rotation, Transform
 from . import lowering
+from .document import Mimic
 from .formats import USD, has_passive, put
 from .lowering import PosedWriter, Step
 from .mesh_files import hull, hull_faces
-from .outline import Element, Link, Losses, add, frame_along, link_of, mimic_of, no_shape, principal_axes, wxyz
+from .outline import Element, Link, Losses, add, frame_along, link_of, no_shape, principal_axes, wxyz
 from .usd import factor
 from .usd_stage import write_stage
 
@@ -61,10 +62,7 @@ class _Writer(PosedWriter):
         put(scene, "@physics:gravityDirection", np.array(d.gravity) / size if size else (0.0, 0.0, -1.0))
         put(scene, "@physics:gravityMagnitude", size)
         self.prims: dict[str, Element] = {}
-        self.axes: dict[
-            str, tuple[Element, bool, bool]
-        ] = {}  # joint of one axis -> (element, True if it turns, True if actuated)
-        self.followers = set[str]()
+        self.axes: dict[str, tuple[Element, bool]] = {}  # joint of one axis -> (element, True if it turns)
         self.parts()
         losses.motion += [f"spring '{spring.name}'" for spring in d.springs]
         self.looks({})
@@ -115,17 +113,12 @@ class _Writer(PosedWriter):
             self._axes(spec, kind, ends, [Step(spec.name, axis, values) for axis, values in numbers.items()])
         else:
             self.note_missing(spec)
-            self._chain(link)
+            self.joint_chain(link)
 
-    def _chain(self, link: Link) -> None:
-        for step, (inner, at_inner), end in self.chain(link):
-            if end[0] != link.outer:
-                self.pose[end[0]] = self.pose[inner] @ at_inner
-                self.body(end[0], Inertia.zero())
-            kind = "Revolute" if step.turns else "Prismatic"
-            self._axes(link.spec, kind, ((inner, at_inner), end), [step])
-            if step.pitch is not None:
-                self._mimic(step.name, link.spec.name, step.pitch, 0.0)
+    def step(self, spec: JointSpec, step: Step, inner: tuple[str, Transform], outer: tuple[str, Transform]) -> None:
+        self._axes(spec, "Revolute" if step.turns else "Prismatic", (inner, outer), [step])
+        if step.pitch is not None:
+            self.mimic(Mimic(step.name, spec.name, step.pitch, 0.0))
 
     def _axes(self, spec: JointSpec, kind: str, ends: Any, steps: list[Step]) -> None:
         """Write a joint of one axis, or a general joint with the free axes of a Cylindrical or Planar joint."""
@@ -137,7 +130,9 @@ class _Writer(PosedWriter):
         element = self._element(steps[0].name, WORDS.get(kind, "PhysicsJoint"), *ends)
         if kind in WORDS:
             put(element, "@physics:axis", letter)
-            self.axes[steps[0].name] = element, steps[0].turns, spec.actuated and steps[0].pitch is None
+            self.axes[steps[0].name] = element, steps[0].turns
+            if spec.actuated and steps[0].pitch is None:
+                self.driven.add(steps[0].name)
             element.set("id", f"joint {steps[0].name}")
             self.coordinates.setdefault((spec.name, steps[0].axis.index), steps[0].name)
             self._numbers(element, element, steps[0], spec, "angular" if steps[0].turns else "linear")
@@ -180,25 +175,23 @@ class _Writer(PosedWriter):
             element.set("physics:excludeFromArticulation", "true")
         return element
 
-    def _mimic(self, follower: str, leader: str, ratio: float, offset: float) -> None:
-        """Write the coupler q = ratio q_leader + offset, in degrees for hinges."""
+    def mimic(self, mimic: Mimic) -> None:
+        """Write the coupler, in degrees for hinges."""
+        follower, leader, ratio, offset = mimic
         element = self.axes[follower][0]
         unit, unit_of_leader = (factor("deg, m", self.axes[name][1]) for name in (follower, leader))
         element.set("schemas", "NewtonMimicAPI")
         element.set("newton:mimicJoint", f"joint {leader}")
         put(element, "@newton:mimicCoef0", _in_file(offset, unit) or 0.0)
         put(element, "@newton:mimicCoef1", ratio * unit_of_leader / unit)
-        self.followers.add(follower)
 
-    def constraint(self, spec: ConstraintSpec) -> bool:
+    def excluded(self) -> set[str]:
+        # joints of several axes, and driven joints, cannot follow
+        return self.followers | self.driven
+
+    def other_constraint(self, spec: ConstraintSpec) -> bool:
         if not isinstance(spec, DistanceSpec):
-            mimic = mimic_of(
-                spec, self.coordinates, self.followers, {name for name, (*_, driven) in self.axes.items() if driven}
-            )
-            if mimic is None or not {*mimic[:2]} <= self.axes.keys() or self.axes[mimic[0]][2]:
-                return False
-            self._mimic(*mimic)
-            return True
+            return False
         ends = ((body, Transform(translation=point)) for body, point in spec.points)
         element = self._element(spec.name, "PhysicsDistanceJoint", *ends)
         for name in ("min", "max"):

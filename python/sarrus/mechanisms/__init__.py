@@ -30,6 +30,8 @@ Parallel manipulators:
 `five_bar`              two cranks and two rods, with two motors or more
 `three_rrr`             three chains in a plane, redundantly actuated, with or without a platform
 `delta`                 three arms and a platform that does not rotate
+`delta_printer`         a 3D printer with carriages on three towers, with Klipper's dimensions
+`rotary_delta_printer`  a 3D printer with three swinging arms, with Klipper's dimensions
 `stewart`               a platform on six legs
 `cable_platform`        a platform on eight cables over pulleys
 `two_arms`              two arms of six axes that hold one load
@@ -126,14 +128,14 @@ if TYPE_CHECKING:
         tsai_3upu,
         wren_platform,
     )
-    from .parallel import cable_platform, delta, five_bar, stewart, three_rrr
+    from .parallel import cable_platform, delta, delta_printer, five_bar, rotary_delta_printer, stewart, three_rrr
     from .thesis import four_link_chain, hslm, stanford_arm, two_links
 
 __all__ = [
-    "bennett", "biped", "biped_leg", "bricard", "cable_platform", "chain_mail", "delta", "double_hooke", "double_pendulum", "five_bar",
+    "bennett", "biped", "biped_leg", "bricard", "cable_platform", "chain_mail", "delta", "delta_printer", "double_hooke", "double_pendulum", "five_bar",
     "four_bar", "four_bar_ladder", "four_link_chain", "free_flyer", "goldberg_5r", "goldberg_6r", "gripper",
     "hoberman_ring", "hoberman_sphere", "hslm", "human_arm", "humanoid_leg", "macro_micro_arm", "miura_fold", "myard", "net",
-    "peaucellier", "pendulum", "quadruped", "ring", "rolling_disc", "rover", "sampler", "sarrus_linkage", "schatz",
+    "peaucellier", "pendulum", "quadruped", "ring", "rolling_disc", "rotary_delta_printer", "rover", "sampler", "sarrus_linkage", "schatz",
     "scissor_lift", "six_axis_arm", "slider_crank", "stanford_arm", "stewart", "strandbeest_leg", "tensegrity_prism",
     "three_finger_hand", "three_rrr", "tsai_3upu", "two_arms", "two_links", "watt", "whipple_bicycle",
     "wren_platform",
@@ -148,7 +150,7 @@ _MODULES = {
     "overconstrained": (
         "bennett", "bricard", "double_hooke", "goldberg_5r", "goldberg_6r", "myard", "sarrus_linkage", "schatz", "tsai_3upu", "wren_platform",
     ),
-    "parallel": ("cable_platform", "delta", "five_bar", "stewart", "three_rrr"),
+    "parallel": ("cable_platform", "delta", "delta_printer", "five_bar", "rotary_delta_printer", "stewart", "three_rrr"),
     "thesis": ("four_link_chain", "hslm", "stanford_arm", "two_links"),
 }  # fmt: skip
 

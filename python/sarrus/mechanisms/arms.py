@@ -7,14 +7,13 @@ import math
 
 import numpy as np
 
-from .._arrays import ArrayLike
 from .._renamed import renamed_arguments
 from ..building.builder import Builder
-from ..description.joints import Fixed, Free, Prismatic, Revolute, Spherical, Universal
+from ..description.joints import Fixed, Prismatic, Revolute, Spherical, Universal
 from ..errors import ModelError
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
-from .drawing import apex, in_space, is_zero, positive
+from .drawing import Drawing, apex, in_space, positive, positive_or_zero
 
 
 def six_axis_arm(
@@ -57,13 +56,11 @@ def six_axis_arm(
     4
     """
     positive(upper=upper, fore=fore, tool=tool)
-    for name, radius in (("sphere", sphere), ("fingertip", fingertip)):
-        if not is_zero(radius):
-            positive(**{name: radius})
+    positive_or_zero(sphere=sphere, fingertip=fingertip)
     if fingertip and not sphere:
         raise ModelError(f"fingertip = {fingertip!r} m requires a ball; pass its radius sphere=")
-    b = Builder("six-axis arm")
-    before, at, home = "ground", (0.0, 0.0, 0.0), {}
+    b = Drawing("six-axis arm")
+    before, at = "ground", (0.0, 0.0, 0.0)
     # name of joint and body, axis, mass [kg], length along x, angle at home, effort limit [N m]
     level, bent = -0.8, 1.6
     for joint, body, axis, mass, length, angle, effort in (
@@ -74,20 +71,15 @@ def six_axis_arm(
         ("wrist", "wrist", "y", 1.0, 0.0, math.pi / 2 - level - bent, 30.0),
         ("tool", "tool", "x", 0.5, tool, 0.0, 30.0),
     ):
-        if length:
-            inertia = Inertia.rod(mass, (0, 0, 0), (length, 0, 0), radius=length / 8)
-        else:
-            inertia = Inertia.sphere(mass, 0.06)
-        b.add_body(body, inertia)
-        b.add_joint(joint, Revolute(axis, effort_limit=effort), before, body, at_parent=at, actuated=True)
-        home[joint] = angle
+        rod = Inertia.rod(mass, (0, 0, 0), (length, 0, 0), radius=length / 8) if length else Inertia.sphere(mass, 0.06)
+        b.link(body, rod, joint, Revolute(axis, effort_limit=effort), before, at, home=angle, actuated=True)
         before, at = body, (0.0, 0.0, 0.4) if body == "column" else (length, 0.0, 0.0)
     b.add_frame("tip", "tool", at)
     if sphere:
         reach = upper * math.cos(level) + fore * math.cos(level + bent)
         height = 0.4 - upper * math.sin(level) - fore * math.sin(level + bent) - tool
-        b.add_frame("ball", "ground", (reach, 0.0, height - sphere))
         middle = (reach, 0.0, height - sphere)
+        b.add_frame("ball", "ground", middle)
         if fingertip:
             center = (tool - fingertip, 0.0, 0.0)
             b.add_rolling(
@@ -95,7 +87,6 @@ def six_axis_arm(
             )
         else:
             b.add_distance("contact", ("ground", middle), ("tool", at), length=sphere)
-    b.set_home(home)
     return b.build()
 
 
@@ -180,18 +171,15 @@ def human_arm(mass: float = 70.0, height: float = 1.75) -> Mechanism:
         return Inertia(fraction * mass, (0.0, 0.0, -center * length), np.diag([across, across, 0.02 * across]))
 
     upper, fore, hand = 0.186 * height, 0.146 * height, 0.108 * height
-    b = Builder("human arm")
-    b.add_body("upper arm", limb(0.028, upper, 0.436, 0.322))
+    b = Drawing("human arm")
+    b.link("upper arm", limb(0.028, upper, 0.436, 0.322), "shoulder", Spherical(), "ground", actuated=True)
     # half of the forearm's mass rotates with the radius (pronation)
-    b.add_body("forearm", limb(0.008, fore, 0.430, 0.303))
-    b.add_body("radius", limb(0.008, fore, 0.430, 0.303))
-    b.add_body("hand", limb(0.006, hand, 0.506, 0.297))
-    b.add_joint("shoulder", Spherical(), "ground", "upper arm", actuated=True)
-    b.add_joint("elbow", Revolute("-y"), "upper arm", "forearm", at_parent=(0, 0, -upper), actuated=True)
-    b.add_joint("pronation", Revolute("z"), "forearm", "radius", actuated=True)
-    b.add_joint("wrist", Universal("y", "x"), "radius", "hand", at_parent=(0, 0, -fore), actuated=True)
+    forearm, elbow = limb(0.008, fore, 0.430, 0.303), (0, 0, -upper)
+    b.link("forearm", forearm, "elbow", Revolute("-y"), "upper arm", elbow, home=math.pi / 2, actuated=True)
+    b.link("radius", forearm, "pronation", Revolute("z"), "forearm", actuated=True)
+    palm, wrist = limb(0.006, hand, 0.506, 0.297), Universal("y", "x")
+    b.link("hand", palm, "wrist", wrist, "radius", (0, 0, -fore), actuated=True)
     b.add_frame("fingers", "hand", (0.0, 0.0, -hand))
-    b.set_home({"elbow": math.pi / 2})
     return b.build()
 
 
@@ -254,8 +242,7 @@ def three_finger_hand(
     bend = -cmath.phase(first / 1j)
     curl = -cmath.phase(second / first)
 
-    b = Builder("hand of three fingers")
-    home: dict[str, ArrayLike] = {}
+    b = Drawing("hand of three fingers")
     turns = [Transform.from_rpy(0, 0, 2 * math.pi * k / 3) for k in range(3)]
     for k, turn in enumerate(turns, start=1):
         previous, place = "ground", turn @ Transform(translation=(palm_radius, 0, 0))
@@ -264,19 +251,13 @@ def three_finger_hand(
             ("proximal", "bend", "y", proximal, 1.0, bend),
             ("distal", "curl", "y", distal, 1.0, curl),
         ):
-            b.add_body(f"{part}{k}", Inertia.rod(portion * mass, (0, 0, 0), (0, 0, size), radius=proximal / 8))
-            b.add_joint(f"{joint}{k}", Revolute(axis), previous, f"{part}{k}", at_parent=place, actuated=True)
-            home[f"{joint}{k}"] = angle
+            rod = Inertia.rod(portion * mass, (0, 0, 0), (0, 0, size), radius=proximal / 8)
+            b.link(f"{part}{k}", rod, f"{joint}{k}", Revolute(axis), previous, place, home=angle, actuated=True)
             previous, place = f"{part}{k}", Transform(translation=(0, 0, size))
-    b.add_body("object", Inertia.sphere(object_mass, object_radius))
-    b.add_joint("float", Free(), "ground", "object")
-    home["float"] = [0, 0, 0, 1, 0, 0, object_height]
+    b.floating("object", Inertia.sphere(object_mass, object_radius), (0, 0, object_height))
     for k, turn in enumerate(turns, start=1):
-        at = turn.apply((object_radius, 0, 0))
-        b.add_joint(
-            f"contact{k}", Spherical(), f"distal{k}", "object", at_parent=(0, 0, distal), at_child=at, loop=True
-        )
-    b.set_home(home)
+        ends, at = (f"distal{k}", "object"), turn.apply((object_radius, 0, 0))
+        b.add_joint(f"contact{k}", Spherical(), *ends, at_parent=(0, 0, distal), at_child=at, loop=True)
     return b.build()
 
 
@@ -317,9 +298,9 @@ def gripper(reach: float = 0.15, mass: float = 0.9) -> Mechanism:
     # points of the right finger: axes of the driver and the link in the hand, the driver's pin, the coupler's pin on the finger, the link's end, the pad
     driver, link, pin, grip = 0.2 - 0.37j, 0.08 - 0.42j, 0.41 - 0.34j, 0.45 - 0.65j
     end, pad = link + (grip - driver), 0.285 - 0.87j
-    b = Builder("gripper")
-    b.add_body("hand", Inertia.box(0.84 * mass, (0.6 * reach, 0.4 * reach, 0.5 * reach)))
-    b.add_joint("lift", Prismatic("z"), "ground", "hand", actuated=True)
+    b = Drawing("gripper")
+    hand = Inertia.box(0.84 * mass, (0.6 * reach, 0.4 * reach, 0.5 * reach))
+    b.link("hand", hand, "lift", Prismatic("z"), "ground", home=0.0, actuated=True)
     for side, sign in (("left", -1.0), ("right", 1.0)):
 
         def at(start: complex, stop: complex, sign: float = sign) -> tuple[float, float, float]:
@@ -331,12 +312,11 @@ def gripper(reach: float = 0.15, mass: float = 0.9) -> Mechanism:
             ("link", "hand", "link", 0j, link, end, 0.025, Revolute("y", stiffness=0.05, rest=2.6 * sign)),
             ("finger", f"{side}_link", "finger", link, end, pad, 0.03, Revolute("y")),
         ):  # fmt: skip
-            b.add_body(f"{side}_{body}", Inertia.rod(share * mass, (0, 0, 0), at(start, stop), radius=0.03 * reach))
-            motor = body == "driver" and sign > 0
-            b.add_joint(f"{side}_{joint}", kind, parent, f"{side}_{body}", at_parent=at(near, start), actuated=motor)
+            rod = Inertia.rod(share * mass, (0, 0, 0), at(start, stop), radius=0.03 * reach)
+            names, motor = (f"{side}_{body}", f"{side}_{joint}"), body == "driver" and sign > 0
+            b.link(names[0], rod, names[1], kind, parent, at(near, start), home=0.0, actuated=motor)
         bodies, on_coupler, on_finger = (f"{side}_coupler", f"{side}_finger"), at(pin, grip), at(end, grip)
         b.add_joint(f"{side}_pin", Revolute("y"), *bodies, at_parent=on_coupler, at_child=on_finger, loop=True)
         b.add_frame(f"{side}_pad", f"{side}_finger", at(end, pad))
     b.add_coupler("gear", {"left_driver": 1.0, "right_driver": 1.0})
-    b.set_home(dict.fromkeys(b.build().joints, 0.0))
     return b.build()

@@ -1,4 +1,4 @@
-"""Functions for the gallery: checks of arguments, and construction of planar linkages in their home position.
+"""Functions for the gallery: checks of arguments, and construction of mechanisms in their home position.
 
 Points and directions of the x-z plane are complex numbers, x + i z. A rotation by q about y takes x towards -z, so that it is a multiplication by
 exp(-i q).
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from collections.abc import Iterable
 from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any, Literal
@@ -16,7 +17,8 @@ import numpy as np
 
 from .._arrays import ArrayLike
 from ..building.builder import Builder
-from ..description.joints import Prismatic, Revolute
+from ..building.changes import Placement
+from ..description.joints import Free, JointType, Prismatic, Revolute
 from ..errors import ModelError
 from ..mechanism import Mechanism
 from ..spatial import Inertia
@@ -44,9 +46,9 @@ def between_zero_and(limit: Literal["pi", "pi/2"], **angles: float) -> None:
             raise ModelError(f"{name} must be between 0 and {limit}; got {value!r}")
 
 
-def is_zero(value: object) -> bool:
-    """Return True if a dimension is zero, so that its part is omitted."""
-    return isinstance(value, Real) and value == 0
+def positive_or_zero(**sizes: float) -> None:
+    """Raise ModelError as :func:`positive`; zero is accepted, for a part that is omitted."""
+    positive(**{name: value for name, value in sizes.items() if not (isinstance(value, Real) and value == 0)})
 
 
 def real(name: str, value: float) -> float:
@@ -99,51 +101,65 @@ def in_space(point: complex) -> Point:
     return float(point.real), 0.0, float(point.imag)
 
 
-class Drawing:
-    """Planar linkage described by its home position: bodies with directions, and pins about y between them.
+class Drawing(Builder):
+    """Builder that also collects the home position: bodies with the joints that carry them, and planar linkages of bars and plates with pins about y.
 
-    Pins with ``loop=True`` are loop joints and have no coordinate in q.
+    `home` maps joints to their coordinates. Options of the methods are those of :meth:`~sarrus.Builder.add_joint`.
     """
 
-    def __init__(self, name: str) -> None:
-        self.builder = Builder(name)
+    def __init__(self, name: str, gravity: ArrayLike = (0.0, 0.0, -9.81)) -> None:
+        super().__init__(name, gravity)
         self.home: dict[str, ArrayLike] = {}
-        self._angles = {"ground": 0.0}
+        self._angles: dict[str, float] = {}  # of the bodies of a linkage, about y
 
-    def bar(self, name: str, mass: float, length: float, direction: complex) -> None:
-        """Add a uniform rod. Its frame is at the end nearer to the ground, with x along the rod."""
-        self.body(name, Inertia.rod(mass, (0, 0, 0), (length, 0, 0)), direction)
+    def link(
+        self, body: str, inertia: Inertia | None, joint: str, kind: JointType, parent: str, at: Placement = None, *,
+        home: ArrayLike | None = None, **options: Any,
+    ) -> None:  # fmt: skip
+        """Add a body and the joint between its frame and a placement in its parent."""
+        self.add_body(body, inertia)
+        self.add_joint(joint, kind, parent, body, at_parent=at, **options)
+        if home is not None:
+            self.home[joint] = home
 
-    def body(self, name: str, inertia: Inertia, direction: complex = 1) -> None:
-        """Add a body; `direction` is the direction of its x axis at home, as a complex number."""
-        self.builder.add_body(name, inertia)
-        self._angles[name] = -cmath.phase(direction)
-
-    def pin(
-        self,
-        name: str,
-        parent: str,
-        child: str,
-        at_parent: complex = 0,
-        at_child: complex = 0,
-        *,
-        actuated: bool = False,
-        loop: bool = False,
+    def floating(
+        self, body: str, inertia: Inertia, position: Iterable[float], joint: str = "float", *, free: bool = True
     ) -> None:
-        """Add a revolute joint about y between a point of the parent and a point of the child, each expressed in the axes of its body."""
-        places: dict[str, Any] = {"at_parent": in_space(at_parent), "at_child": in_space(at_child)}
-        self.builder.add_joint(name, Revolute("y"), parent, child, **places, actuated=actuated, loop=loop)
-        if not loop:
-            self.home[name] = math.remainder(self._angles[child] - self._angles[parent], 2 * math.pi)
+        """Add a body with a Free joint and its position (3,) at home; if not `free`, add only the body, which other joints carry."""
+        if free:
+            self.link(body, inertia, joint, Free(), "ground", home=[0, 0, 0, 1, *position])
+        else:
+            self.add_body(body, inertia)
 
-    def slide(
-        self, name: str, parent: str, child: str, displacement: float, at_parent: complex = 0, *, actuated: bool = False
+    def bar(
+        self, body: str, mass: float, length: float, direction: complex, pin: str, parent: str, at: complex = 0, **options: Any
+    ) -> None:  # fmt: skip
+        """Add a uniform rod pinned to its parent. Its frame is at the pin, with x along the rod."""
+        self.plate(body, Inertia.rod(mass, (0, 0, 0), (length, 0, 0)), direction, pin, parent, at, **options)
+
+    def plate(
+        self, body: str, inertia: Inertia, direction: complex, pin: str, parent: str, at: complex = 0, **options: Any
     ) -> None:
-        """Add a prismatic joint along the parent's x axis; `displacement` is its coordinate [m] at home."""
-        self.builder.add_joint(name, Prismatic("x"), parent, child, at_parent=in_space(at_parent), actuated=actuated)
-        self.home[name] = displacement
+        """Add a body pinned to a point of its parent, in the parent's axes; `direction` is that of the body's x axis at home."""
+        self._angles[body] = -cmath.phase(direction)
+        angle = math.remainder(self._angles[body] - self._angles.get(parent, 0.0), 2 * math.pi)
+        self.link(body, inertia, pin, Revolute("y"), parent, in_space(at), home=angle, **options)
+
+    def slider(
+        self, body: str, inertia: Inertia, displacement: float, slide: str, parent: str, at: complex = 0, **options: Any
+    ) -> None:
+        """Add a body that slides along its parent's x axis; `displacement` is its coordinate [m] at home."""
+        self._angles[body] = self._angles.get(parent, 0.0)
+        self.link(body, inertia, slide, Prismatic("x"), parent, in_space(at), home=displacement, **options)
+
+    def close(
+        self, pin: str, first: str, second: str, at_first: complex = 0, at_second: complex = 0, *, loop: bool = True
+    ) -> None:
+        """Close a loop by a pin between a point of one body and a point of another, each in the axes of its body."""
+        places: dict[str, Any] = {"at_parent": in_space(at_first), "at_child": in_space(at_second)}
+        self.add_joint(pin, Revolute("y"), first, second, **places, loop=loop)
 
     def build(self) -> Mechanism:
         """Return the mechanism, with the drawing as its home."""
-        self.builder.set_home(self.home)
-        return self.builder.build()
+        self.set_home(self.home)
+        return super().build()

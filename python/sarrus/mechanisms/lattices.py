@@ -9,13 +9,12 @@ from typing import Literal
 
 import numpy as np
 
-from .._arrays import Array, ArrayLike
-from ..building.builder import Builder
-from ..description.joints import Fixed, Free, Revolute, Spherical, Universal
+from .._arrays import Array
+from ..description.joints import Fixed, Revolute, Spherical, Universal
 from ..errors import ModelError, check_choice
 from ..mechanism import Mechanism
 from ..spatial import Inertia
-from .drawing import between_zero_and, cells, in_space, integer, positive
+from .drawing import Drawing, between_zero_and, cells, integer, positive
 
 Closing = Literal["point", "weld"]
 
@@ -53,7 +52,7 @@ def net(rows: int = 3, columns: int = 3, length: float = 0.5, mass: float = 0.2)
     cells(rows, columns)
     positive(length=length, mass=mass)
     across, down = np.array([length, 0.0, 0.0]), length * np.array([math.sin(0.5), 0.0, -math.cos(0.5)])
-    b = Builder(f"net of {rows} by {columns} four-bars")
+    b = Drawing(f"net of {rows} by {columns} four-bars")
     # node -> (rod, point of the node on the rod) for each of its rods
     nodes = product(range(rows + 1), range(columns + 1))
     meeting: dict[tuple[int, int], list[tuple[str, Array]]] = {node: [] for node in nodes}
@@ -100,7 +99,7 @@ def ring(n: int = 12, length: float = 0.2, mass: float = 0.1) -> Mechanism:
     """
     integer("n", n, 3)
     positive(length=length, mass=mass)
-    b = Builder(f"ring of {n} rods")
+    b = Drawing(f"ring of {n} rods")
     ends = [length * np.array([math.cos(turn), math.sin(turn), 0.0]) for turn in 2 * math.pi * np.arange(n) / n]
     for k, end in enumerate(ends, start=1):
         b.add_body(f"rod{k}", Inertia.rod(mass, (0, 0, 0), end, radius=length / 10))
@@ -142,24 +141,19 @@ def chain_mail(rows: int = 3, columns: int = 4, radius: float = 0.05, mass: floa
     cells(rows, columns)
     positive(radius=radius, mass=mass)
     hoop = Inertia(mass, (0, 0, 0), mass * radius**2 * np.diag([0.5, 0.5, 1.0]))
-    b = Builder(f"chain mail of {rows} by {columns} rings")
-    home: dict[str, list[float]] = {}
+    b = Drawing(f"chain mail of {rows} by {columns} rings")
     for i, j in product(range(rows), range(columns)):
-        place = (3 * radius * i + radius, 3 * radius * j, 0.0)
-        b.add_body(f"ring{i}_{j}", hoop)
         if i == 0:
-            hook = (0.0, 3 * radius * j, 0.0)
-            b.add_joint(f"hook{j}", Spherical(), "ground", f"ring0_{j}", at_parent=hook, at_child=(-radius, 0, 0))
+            hook, edge = (0.0, 3 * radius * j, 0.0), (-radius, 0, 0)
+            b.link(f"ring0_{j}", hoop, f"hook{j}", Spherical(), "ground", hook, at_child=edge)
         else:
-            b.add_joint(f"float{i}_{j}", Free(), "ground", f"ring{i}_{j}")
-            home[f"float{i}_{j}"] = [0, 0, 0, 1, *place]
+            b.floating(f"ring{i}_{j}", hoop, (3 * radius * i + radius, 3 * radius * j, 0.0), f"float{i}_{j}")
     for i, j in product(range(rows), range(columns)):
         for name, axis, (row, column) in (("down", 0, (i + 1, j)), ("across", 1, (i, j + 1))):
             if row < rows and column < columns:
                 edge = radius * np.eye(3)[axis]
                 ends = (f"ring{i}_{j}", edge), (f"ring{row}_{column}", -edge)
                 b.add_distance(f"{name}{i}_{j}", *ends, length=radius)
-    b.set_home(home)
     return b.build()
 
 
@@ -208,11 +202,11 @@ def tensegrity_prism(
     angles = 2 * math.pi * np.arange(n) / n
     feet, heads = (radius * np.array([np.cos(x), np.sin(x), 0 * x]).T for x in (angles, angles + twist))
     heads += (0.0, 0.0, float(height))
-    b = Builder(f"tensegrity prism of {n} struts")
+    b = Drawing(f"tensegrity prism of {n} struts")
     for k in range(n):
-        b.add_body(f"strut{k + 1}", Inertia.rod(mass, (0, 0, 0), heads[k] - feet[k]))
+        strut = Inertia.rod(mass, (0, 0, 0), heads[k] - feet[k])
         # neither axis is along the strut, so that the strut cannot spin about itself
-        b.add_joint(f"foot{k + 1}", Universal("x", "y"), "ground", f"strut{k + 1}", at_parent=feet[k])
+        b.link(f"strut{k + 1}", strut, f"foot{k + 1}", Universal("x", "y"), "ground", feet[k])
     for k in range(n):
         after = (k + 1) % n
         head, next_head = (f"strut{k + 1}", heads[k] - feet[k]), (f"strut{after + 1}", heads[after] - feet[after])
@@ -240,9 +234,24 @@ def _scissors(n: int, arm: float) -> tuple[float, dict[str, tuple[complex, compl
     return arm * math.cos(fold) / math.sin(half), bars
 
 
-def _bent_bar(mass: float, *ends: ArrayLike) -> Inertia:
-    """Return the inertia of a bent bar: two rods from the frame's origin to the two ends."""
-    return sum((Inertia.rod(mass / 2, (0, 0, 0), end) for end in ends), Inertia.zero())
+def _ring_of_scissors(
+    b: Drawing, bars: dict[str, tuple[complex, complex]], plane: Array, directions: list[complex], mass: float, label: str = ""
+) -> list[tuple[str, str, str, Array, Array]]:  # fmt: skip
+    """Add the bent bars of a ring of scissors, two rods each. Return its pins in turn: name, bar and next bar, and the pin's places on both.
+
+    `plane` (2, 3) has the axes of the ring's plane, in which `directions` are those of the scissors from the ring's centre.
+    """
+    ends: dict[str, list[Array]] = {}
+    for k, out in enumerate(directions, start=1):
+        for side, pair in bars.items():
+            ends[f"{side}{label}{k}"] = points = [_in_plane(plane, z * out) for z in pair]
+            b.add_body(f"{side}{label}{k}", sum((Inertia.rod(mass / 2, (0, 0, 0), p) for p in points), Inertia.zero()))
+    pins = []
+    for k in range(1, len(directions) + 1):
+        for place, side, next_side in (("outer", "left", "right"), ("inner", "right", "left")):
+            bar, next_bar = f"{side}{label}{k}", f"{next_side}{label}{k % len(directions) + 1}"
+            pins.append((f"{place}{label}{k}", bar, next_bar, ends[bar][1], ends[next_bar][0]))
+    return pins
 
 
 def hoberman_ring(n: int = 6, arm: float = 0.2, mass: float = 0.2) -> Mechanism:
@@ -285,24 +294,17 @@ def hoberman_ring(n: int = 6, arm: float = 0.2, mass: float = 0.2) -> Mechanism:
     integer("n", n, 3)
     positive(arm=arm, mass=mass)
     radius, bars = _scissors(n, arm)
-    b = Builder(f"Hoberman ring of {n} scissors")
-    ends: dict[str, tuple[complex, complex]] = {}
-    for k in range(n):
-        out = 1j * cmath.exp(2j * math.pi * k / n)
-        for side, (first, last) in bars.items():
-            ends[f"{side}{k + 1}"] = pair = first * out, last * out
-            b.add_body(f"{side}{k + 1}", _bent_bar(mass, *map(in_space, pair)))
-        if k > 0:
-            b.add_joint(f"middle{k + 1}", Revolute("y"), f"left{k + 1}", f"right{k + 1}")
-    top = in_space(radius * 1j)
+    b = Drawing(f"Hoberman ring of {n} scissors")
+    directions = [1j * cmath.exp(2j * math.pi * k / n) for k in range(n)]
+    pins = _ring_of_scissors(b, bars, np.eye(3)[[0, 2]], directions, mass)
+    for k in range(2, n + 1):
+        b.add_joint(f"middle{k}", Revolute("y"), f"left{k}", f"right{k}")
+    top = (0.0, 0.0, radius)
     b.add_joint("hook", Revolute("y"), "ground", "left1", at_parent=top, actuated=True, tree=True)
     b.add_joint("hook_right", Revolute("y"), "ground", "right1", at_parent=top, tree=True)
     b.add_coupler("gears", {"hook": 1.0, "hook_right": 1.0})
-    for k in range(n):
-        for name, side, next_side in (("outer", "left", "right"), ("inner", "right", "left")):
-            bar, next_bar = f"{side}{k + 1}", f"{next_side}{(k + 1) % n + 1}"
-            end, start = in_space(ends[bar][1]), in_space(ends[next_bar][0])
-            b.add_joint(f"{name}{k + 1}", Revolute("y"), bar, next_bar, at_parent=end, at_child=start)
+    for name, bar, next_bar, end, start in pins:
+        b.add_joint(name, Revolute("y"), bar, next_bar, at_parent=end, at_child=start)
     return b.build()
 
 
@@ -345,37 +347,29 @@ def hoberman_sphere(scissors: int = 1, arm: float = 0.2, mass: float = 0.1) -> M
     positive(arm=arm, mass=mass)
     n = 4 * scissors
     radius, bars = _scissors(n, arm)
-    b = Builder(f"Hoberman sphere of {3 * n} scissors")
+    b = Drawing(f"Hoberman sphere of {3 * n} scissors")
     signs = [sign + axis for axis in "xyz" for sign in "+-"]
     for hub in (f"{place}{sign}" for place in ("outer", "inner") for sign in signs):
         b.add_body(hub, Inertia.sphere(mass, arm / 10))
-    top = None
+    directions, top = [cmath.exp(1j * math.pi * (2 * k + 1) / n) for k in range(n)], None
     for c, normal in enumerate("xyz"):
-        names = "xyz"[c - 2], "xyz"[c - 1]  # names of the axes in the ring's plane
+        hinge, names = Revolute(normal), ("xyz"[c - 2], "xyz"[c - 1])  # names of the axes in the ring's plane
         plane = np.eye(3)[[c - 2, c - 1]]
-        ends: dict[str, tuple[complex, complex]] = {}
-        directions = [cmath.exp(1j * math.pi * (2 * k + 1) / n) for k in range(n)]
-        for k, out in enumerate(directions):
-            for side, (first, last) in bars.items():
-                ends[f"{side}{normal}{k + 1}"] = pair = first * out, last * out
-                b.add_body(f"{side}{normal}{k + 1}", _bent_bar(mass, *(_in_plane(plane, z) for z in pair)))
-            b.add_joint(f"middle{normal}{k + 1}", Revolute(normal), f"left{normal}{k + 1}", f"right{normal}{k + 1}")
-        for k in range(n):
-            for place, side, next_side in (("outer", "left", "right"), ("inner", "right", "left")):
-                bar, next_bar = f"{side}{normal}{k + 1}", f"{next_side}{normal}{(k + 1) % n + 1}"
-                end, start = _in_plane(plane, ends[bar][1]), _in_plane(plane, ends[next_bar][0])
-                name, crossing = f"{place}{normal}{k + 1}", (k + 1) % scissors == 0
-                if not crossing:
-                    b.add_joint(name, Revolute(normal), bar, next_bar, at_parent=end, at_child=start)
-                    continue
-                quarter = (k + 1) // scissors % 4
-                hub = f"{place}{'+-'[quarter // 2]}{names[quarter % 2]}"
-                b.add_joint(
-                    f"{name} in", Revolute(normal), hub, bar, at_child=end, actuated=top is None and hub == "outer+z"
-                )
-                b.add_joint(f"{name} out", Revolute(normal), hub, next_bar, at_child=start)
-                if hub == "outer+z" and top is None:
-                    top = _in_plane(plane, radius * directions[k] + ends[bar][1])
+        pins = _ring_of_scissors(b, bars, plane, directions, mass, normal)
+        for k in range(1, n + 1):
+            b.add_joint(f"middle{normal}{k}", hinge, f"left{normal}{k}", f"right{normal}{k}")
+        for index, (name, bar, next_bar, end, start) in enumerate(pins):
+            k = index // 2 + 1
+            if k % scissors:
+                b.add_joint(name, hinge, bar, next_bar, at_parent=end, at_child=start)
+                continue
+            quarter = k // scissors % 4
+            hub = f"{name[:5]}{'+-'[quarter // 2]}{names[quarter % 2]}"
+            uppermost = top is None and hub == "outer+z"
+            b.add_joint(f"{name} in", hinge, hub, bar, at_child=end, actuated=uppermost)
+            b.add_joint(f"{name} out", hinge, hub, next_bar, at_child=start)
+            if uppermost:
+                top = _in_plane(plane, radius * directions[k - 1]) + end
     b.add_joint("hook", Fixed(), "ground", "outer+z", at_parent=top)
     return b.build()
 
@@ -435,7 +429,7 @@ def miura_fold(
     def corner(i: int, j: int) -> Array:
         return np.array([wide * j, deep * i + shift * (j % 2), rise * (i % 2)])
 
-    b = Builder(f"Miura fold of {rows} by {columns} facets")
+    b = Drawing(f"Miura fold of {rows} by {columns} facets")
     facets = {(i, j): f"facet{i}_{j}" for i, j in product(range(rows), range(columns))} | {(0, 0): "ground"}
     for (i, j), facet in facets.items():
         along, across = corner(i + 1, j) - corner(i, j), corner(i, j + 1) - corner(i, j)
@@ -495,25 +489,20 @@ def four_bar_ladder(n: int, closing: Closing = "point", length: float = 1.0, mas
     top, end, middle = (0, 0, length), (length, 0, 0), (length / 2, 0, 0)
     back = (-length / 2, 0, 0)
 
-    b = Builder(f"ladder of {n} four-bar{'s' if n > 1 else ''}")
-    lean = 0.5
-    home: dict[str, float] = {}
+    b = Drawing(f"ladder of {n} four-bar{'s' if n > 1 else ''}")
+    lean, hinge = 0.5, Revolute("y")
     for k in range(n + 1):
-        b.add_body(f"vertical{k}", Inertia.rod(mass, (0, 0, 0), top))
-        place = (k * length, 0, 0)
-        b.add_joint(f"pivot{k}", Revolute("y"), "ground", f"vertical{k}", at_parent=place, actuated=k == 0)
-        home[f"pivot{k}"] = lean
+        rod, at = Inertia.rod(mass, (0, 0, 0), top), (k * length, 0, 0)
+        b.link(f"vertical{k}", rod, f"pivot{k}", hinge, "ground", at, home=lean, actuated=k == 0)
     for k in range(1, n + 1):
-        rod = f"left{k}" if welded else f"horizontal{k}"
-        b.add_body(rod, Inertia.rod(mass / 2, (0, 0, 0), middle) if welded else Inertia.rod(mass, (0, 0, 0), end))
-        b.add_joint(f"hinge{k}", Revolute("y"), f"vertical{k - 1}", rod, at_parent=top)
-        home[f"hinge{k}"] = -lean
+        bar, name = Inertia.rod(mass, (0, 0, 0), end), f"horizontal{k}"
         if welded:
-            b.add_body(f"right{k}", Inertia.rod(mass / 2, back, (0, 0, 0)))
-            b.add_joint(f"pin{k}", Revolute("y"), f"vertical{k}", f"right{k}", at_parent=top)
-            b.add_joint(f"weld{k}", Fixed(), rod, f"right{k}", at_parent=middle, at_child=back, loop=True)
-            home[f"pin{k}"] = -lean
+            bar, name = Inertia.rod(mass / 2, (0, 0, 0), middle), f"left{k}"
+        b.link(name, bar, f"hinge{k}", hinge, f"vertical{k - 1}", top, home=-lean)
+        if welded:
+            half = Inertia.rod(mass / 2, back, (0, 0, 0))
+            b.link(f"right{k}", half, f"pin{k}", hinge, f"vertical{k}", top, home=-lean)
+            b.add_joint(f"weld{k}", Fixed(), name, f"right{k}", at_parent=middle, at_child=back, loop=True)
         else:
-            b.add_joint(f"pin{k}", Spherical(), rod, f"vertical{k}", at_parent=end, at_child=top, loop=True)
-    b.set_home(home)
+            b.add_joint(f"pin{k}", Spherical(), name, f"vertical{k}", at_parent=end, at_child=top, loop=True)
     return b.build()

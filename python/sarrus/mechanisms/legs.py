@@ -6,13 +6,11 @@ import cmath
 import math
 from typing import NamedTuple
 
-from .._arrays import ArrayLike
-from ..building.builder import Builder
-from ..description.joints import Fixed, Free, Revolute, Spherical, Universal
+from ..description.joints import Fixed, Revolute, Spherical, Universal
 from ..errors import ModelError
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
-from .drawing import Drawing, apex, in_space, positive, true_or_false
+from .drawing import Drawing, Point, apex, in_space, positive, true_or_false
 
 
 def strandbeest_leg(scale: float = 0.01, density: float = 0.2) -> Mechanism:
@@ -64,24 +62,17 @@ def strandbeest_leg(scale: float = 0.01, density: float = 0.2) -> Mechanism:
     heel = apex(knee, hip, g, f)
 
     s = Drawing("Strandbeest leg")
-    s.bar("crank", density * m, m, pin)
-    s.body("upper", tube(0, b) + tube(0, outer) + tube(b, outer), top - pivot)
-    s.bar("c", density * c, c, knee - pivot)
-    s.bar("j", density * j, j, top - pin)
-    s.bar("k", density * k, k, knee - pin)
-    s.bar("f", density * f, f, heel - hip)
-    s.body("lower", tube(0, g) + tube(0, foot) + tube(g, foot), heel - knee)
-    s.pin("motor", "ground", "crank", actuated=True)
-    s.pin("pivot_upper", "ground", "upper", pivot)
-    s.pin("pivot_c", "ground", "c", pivot)
-    s.pin("crank_j", "crank", "j", m)
-    s.pin("crank_k", "crank", "k", m)
-    s.pin("upper_f", "upper", "f", outer)
-    s.pin("c_lower", "c", "lower", c)
-    s.pin("j_upper", "j", "upper", j, b, loop=True)
-    s.pin("k_c", "k", "c", k, c, loop=True)
-    s.pin("f_lower", "f", "lower", f, g, loop=True)
-    s.builder.add_frame("foot", "lower", in_space(foot))
+    s.bar("crank", density * m, m, pin, "motor", "ground", actuated=True)
+    s.plate("upper", tube(0, b) + tube(0, outer) + tube(b, outer), top - pivot, "pivot_upper", "ground", pivot)
+    s.bar("c", density * c, c, knee - pivot, "pivot_c", "ground", pivot)
+    s.bar("j", density * j, j, top - pin, "crank_j", "crank", m)
+    s.bar("k", density * k, k, knee - pin, "crank_k", "crank", m)
+    s.bar("f", density * f, f, heel - hip, "upper_f", "upper", outer)
+    s.plate("lower", tube(0, g) + tube(0, foot) + tube(g, foot), heel - knee, "c_lower", "c", c)
+    s.close("j_upper", "j", "upper", j, b)
+    s.close("k_c", "k", "c", k, c)
+    s.close("f_lower", "f", "lower", f, g)
+    s.add_frame("foot", "lower", in_space(foot))
     return s.build()
 
 
@@ -129,22 +120,19 @@ def biped_leg(thigh: float = 0.4, shank: float = 0.4, mass: float = 20.0) -> Mec
     ankle = lean * (shank_rear + shank_front) / 2 - 1j * shank * forward / abs(forward)
 
     s = Drawing("biped leg")
-    s.body("pelvis", Inertia.box(0.5 * mass, (thigh / 2, thigh / 2, thigh / 2)))
-    s.body("thigh", Inertia.rod(0.25 * mass, (0, 0, 0), (0, 0, -thigh), radius=thigh / 10), lean)
-    s.bar("front", 0.02 * mass, link, lean * (shank_rear - front))
-    s.bar("rear", 0.02 * mass, link, lean * (shank_front - rear))
-    s.body("shank", Inertia.rod(0.15 * mass, (0, 0, 0), (0, 0, -shank), radius=shank / 15), forward)
+    pelvis = Inertia.box(0.5 * mass, (thigh / 2, thigh / 2, thigh / 2))
+    s.floating("pelvis", pelvis, (0, 0, sole - ankle.imag))
+    upper_leg = Inertia.rod(0.25 * mass, (0, 0, 0), (0, 0, -thigh), radius=thigh / 10)
+    s.plate("thigh", upper_leg, lean, "hip", "pelvis", actuated=True)
+    s.bar("front", 0.02 * mass, link, lean * (shank_rear - front), "knee", "thigh", front, actuated=True)
+    s.bar("rear", 0.02 * mass, link, lean * (shank_front - rear), "rear_upper", "thigh", rear)
+    lower_leg = Inertia.rod(0.15 * mass, (0, 0, 0), (0, 0, -shank), radius=shank / 15)
+    s.plate("shank", lower_leg, forward, "front_lower", "front", link, at_child=in_space(-lower))
+    s.close("rear_lower", "rear", "shank", link, lower)
     flat = Inertia.box(0.06 * mass, (thigh / 2, thigh / 4, sole / 2))
-    s.body("foot", flat.transformed(Transform(translation=(thigh / 10, 0, -0.75 * sole))))
-    s.builder.add_joint("float", Free(), "ground", "pelvis")
-    s.home["float"] = [0, 0, 0, 1, 0, 0, sole - ankle.imag]
-    s.pin("hip", "pelvis", "thigh", actuated=True)
-    s.pin("knee", "thigh", "front", front, actuated=True)
-    s.pin("rear_upper", "thigh", "rear", rear)
-    s.pin("front_lower", "front", "shank", link, -lower)
-    s.pin("rear_lower", "rear", "shank", link, lower, loop=True)
-    s.pin("ankle", "shank", "foot", -1j * shank, actuated=True)
-    s.builder.add_frame("sole", "foot", (0, 0, -sole))
+    flat = flat.transformed(Transform(translation=(thigh / 10, 0, -0.75 * sole)))
+    s.plate("foot", flat, 1, "ankle", "shank", -1j * shank, actuated=True)
+    s.add_frame("sole", "foot", (0, 0, -sole))
     return s.build()
 
 
@@ -182,18 +170,16 @@ def humanoid_leg(floating: bool = True, thigh: float = 0.4, shank: float = 0.4, 
     true_or_false(floating=floating)
     positive(thigh=thigh, shank=shank, mass=mass)
     bend, sole, crank, rod, side = 0.3, 0.2 * shank, 0.125 * shank, 0.6 * shank, 0.125 * shank
-    b = Builder("humanoid leg")
-    b.add_body("pelvis", Inertia.box(0.5 * mass, (thigh / 2, thigh / 2, thigh / 2)))
+    b = Drawing("humanoid leg")
+    pelvis = Inertia.box(0.5 * mass, (thigh / 2, thigh / 2, thigh / 2))
     down = Inertia.rod(0.25 * mass, (0, 0, 0), (0, 0, -thigh), radius=thigh / 8)
     lower = Inertia.rod(0.16 * mass, (0, 0, 0), (0, 0, -shank), radius=shank / 10)
     flat = Inertia.box(0.04 * mass, (thigh / 2, thigh / 4, sole / 2))
-    height = sole + (thigh + shank) * math.cos(bend)
-    home: dict[str, ArrayLike] = {}
+    hip = (0.0, 0.0, sole + (thigh + shank) * math.cos(bend))
     if floating:
-        b.add_joint("float", Free(), "ground", "pelvis")
-        home["float"] = [0, 0, 0, 1, 0, 0, height]
+        b.floating("pelvis", pelvis, hip)
     else:
-        b.add_joint("float", Fixed(), "ground", "pelvis", at_parent=(0, 0, height))
+        b.link("pelvis", pelvis, "float", Fixed(), "ground", hip)
     before, at = "pelvis", (0.0, 0.0, 0.0)
     for name, body, axis, inertia, end, angle, effort in (
         ("hip_yaw", "hip1", "z", Inertia.sphere(0.015 * mass, thigh / 10), 0.0, 0.0, 100.0),
@@ -201,26 +187,19 @@ def humanoid_leg(floating: bool = True, thigh: float = 0.4, shank: float = 0.4, 
         ("hip_pitch", "thigh", "y", down, thigh, -bend, 150.0),
         ("knee", "shank", "y", lower, shank, 2 * bend, 200.0),
     ):
-        b.add_body(body, inertia)
-        b.add_joint(name, Revolute(axis, effort_limit=effort), before, body, at_parent=at, actuated=True)
-        home[name] = angle
+        b.link(body, inertia, name, Revolute(axis, effort_limit=effort), before, at, home=angle, actuated=True)
         before, at = body, (0.0, 0.0, -end)
-    b.add_body("foot", flat.transformed(Transform(translation=(thigh / 8, 0, -0.75 * sole))))
-    b.add_joint("ankle", Universal("y", "x"), "shank", "foot", at_parent=at)
-    home["ankle"] = [-bend, 0.0]
+    flat = flat.transformed(Transform(translation=(thigh / 8, 0, -0.75 * sole)))
+    b.link("foot", flat, "ankle", Universal("y", "x"), "shank", at, home=[-bend, 0.0])
     # crank, rod, heel and shank form a parallelogram if the foot does not roll
     for name, y in (("left", side), ("right", -side)):
-        b.add_body(f"{name}_crank", Inertia.rod(0.005 * mass, (0, 0, 0), (-crank, 0, 0)))
-        b.add_body(f"{name}_rod", Inertia.rod(0.005 * mass, (0, 0, 0), (0, 0, -rod)))
-        axle = (0, y, rod - shank)
-        motor = Revolute("y", effort_limit=80.0)
-        b.add_joint(f"{name}_motor", motor, "shank", f"{name}_crank", at_parent=axle, actuated=True)
-        b.add_joint(f"{name}_rod", Universal("y", "x"), f"{name}_crank", f"{name}_rod", at_parent=(-crank, 0, 0))
-        rod_end, heel = (0, 0, -rod), (-crank, y, 0)
-        b.add_joint(f"{name}_ball", Spherical(), f"{name}_rod", "foot", at_parent=rod_end, at_child=heel, loop=True)
-        home |= {f"{name}_motor": -bend, f"{name}_rod": [bend, 0.0]}
+        tip, end, axle, motor = (-crank, 0, 0), (0, 0, -rod), (0, y, rod - shank), Revolute("y", effort_limit=80.0)
+        arm, bar = (Inertia.rod(0.005 * mass, (0, 0, 0), reach) for reach in (tip, end))
+        b.link(f"{name}_crank", arm, f"{name}_motor", motor, "shank", axle, home=-bend, actuated=True)
+        b.link(f"{name}_rod", bar, f"{name}_rod", Universal("y", "x"), f"{name}_crank", tip, home=[bend, 0.0])
+        ends = f"{name}_rod", "foot"
+        b.add_joint(f"{name}_ball", Spherical(), *ends, at_parent=end, at_child=(-crank, y, 0), loop=True)
     b.add_frame("sole", "foot", (0, 0, -sole))
-    b.set_home(home)
     return b.build()
 
 
@@ -262,10 +241,9 @@ def quadruped(thigh: float = 0.3, shank: float = 0.3, mass: float = 46.0) -> Mec
             f"shank must be longer than {thigh * math.sin(bend):g} m, so that the feet are under the hips; got {shank!r}"
         )
     lean = math.asin(thigh * math.sin(bend) / shank)
-    b = Builder("quadruped")
-    b.add_body("trunk", Inertia.box(28.0 * part, (2 * thigh, thigh, 2 * thigh / 3)))
-    b.add_joint("float", Free(), "ground", "trunk")
-    home: dict[str, ArrayLike] = {"float": [0, 0, 0, 1, 0, 0, thigh * math.cos(bend) + shank * math.cos(lean)]}
+    b = Drawing("quadruped")
+    height = thigh * math.cos(bend) + shank * math.cos(lean)
+    b.floating("trunk", Inertia.box(28.0 * part, (2 * thigh, thigh, 2 * thigh / 3)), (0, 0, height))
     for leg, x, y in (("LF", 1, 1), ("RF", 1, -1), ("LH", -1, 1), ("RH", -1, -1)):
         before, at = "trunk", (x * thigh, y * thigh / 2, 0.0)
         for joint, body, axis, inertia, end, angle in (
@@ -273,13 +251,10 @@ def quadruped(thigh: float = 0.3, shank: float = 0.3, mass: float = 46.0) -> Mec
             ("HFE", "thigh", "y", _rod(2.5 * part, thigh), (0.0, 0.0, -thigh), x * bend),
             ("KFE", "shank", "y", _rod(0.5 * part, shank), (0.0, 0.0, -shank), -x * (bend + lean)),
         ):
-            b.add_body(f"{leg}_{body}", inertia)
-            motor = Revolute(axis, effort_limit=80.0, velocity_limit=10.0)
-            b.add_joint(f"{leg}_{joint}", motor, before, f"{leg}_{body}", at_parent=at, actuated=True)
-            home[f"{leg}_{joint}"] = angle
-            before, at = f"{leg}_{body}", end
+            motor, part_of_leg = Revolute(axis, effort_limit=80.0, velocity_limit=10.0), f"{leg}_{body}"
+            b.link(part_of_leg, inertia, f"{leg}_{joint}", motor, before, at, home=angle, actuated=True)
+            before, at = part_of_leg, end
         b.add_frame(f"{leg}_foot", before, at)
-    b.set_home(home)
     return b.build()
 
 
@@ -292,12 +267,10 @@ def _rod(mass: float, length: float) -> Inertia:
 # Two legs, in which motors at the hips move the knees and ankles by linkages.
 
 
-Point = tuple[float, float, float]
-
 # points of a limb in its x-z plane, relative to the hip's axis, for a leg of length 1: knee, first and second axis of the ankle, axis and pin of the
 # crank, and the rod's pin on the shin
-HIP, KNEE, TURN, ANKLE = (0.0, 0.0), (0.07, -0.5), (0.0, -0.9), (0.0, -1.0)
-CRANK, PIN, HEEL = (0.1, 0.1), (0.27, 0.15), (0.23, -0.42)
+HIP, KNEE, TURN, ANKLE = 0j, 0.07 - 0.5j, -0.9j, -1.0j
+CRANK, PIN, HEEL = 0.1 + 0.1j, 0.27 + 0.15j, 0.23 - 0.42j
 # distances of the inner and outer limbs from the pelvis' centre plane, and height of the ankle above the sole
 INNER, OUTER, SOLE = 0.15, 0.37, 0.1
 
@@ -309,8 +282,8 @@ class _Part(NamedTuple):
     parent: str
     joint: str
     axis: str
-    at: tuple[float, float]
-    end: tuple[float, float]
+    at: complex
+    end: complex
     mass: float
 
 
@@ -318,7 +291,7 @@ LIMB = (
     _Part("thigh", "hip", "swing", "y", HIP, KNEE, 0.03),
     _Part("shin", "thigh", "knee", "y", KNEE, TURN, 0.03),
     _Part("turn", "shin", "turn", "z", TURN, ANKLE, 0.01),
-    _Part("cross", "turn", "lean", "x", ANKLE, (0.0, -1.05), 0.005),
+    _Part("cross", "turn", "lean", "x", ANKLE, -1.05j, 0.005),
     _Part("crank", "hip", "crank", "y", CRANK, PIN, 0.005),
     _Part("rod", "crank", "pin", "y", PIN, HEEL, 0.01),
 )
@@ -363,51 +336,36 @@ def biped(leg: float = 0.3, mass: float = 2.5) -> Mechanism:
     (36, 30, 18)
     """
     positive(leg=leg, mass=mass)
-    b = Builder("biped")
-    b.add_body("pelvis", Inertia.box(0.3 * mass, (0.3 * leg, 0.9 * leg, 0.2 * leg)))
-    b.add_joint("float", Free(), "ground", "pelvis")
-    home: dict[str, ArrayLike] = {"float": [0, 0, 0, 1, 0, 0, (1.0 + SOLE) * leg]}
+    b = Drawing("biped")
+    b.floating("pelvis", Inertia.box(0.3 * mass, (0.3 * leg, 0.9 * leg, 0.2 * leg)), (0, 0, (1.0 + SOLE) * leg))
+    flat = Inertia.box(0.05 * mass, (0.45 * leg, 0.3 * leg, 0.04 * leg))
+    flat, ankle = flat.transformed(Transform(translation=(0, 0, -0.08 * leg))), Revolute("y", effort_limit=6.0)
     for side, sign in (("left", 1.0), ("right", -1.0)):
         foot, middle = f"{side}_foot", sign * (INNER + OUTER) / 2
-        for limb, y in ((f"{side}_inner", sign * INNER), (f"{side}_outer", sign * OUTER)):
-            inner = limb.endswith("inner")
+        for name, y in (("inner", sign * INNER), ("outer", sign * OUTER)):
+            limb, inner, at = f"{side}_{name}", name == "inner", (0.0, (y - middle) * leg, 0.0)
             _limb(b, limb, (0.0, y * leg, 0.0), leg, mass)
-            home |= {f"{limb}_{joint}": 0.0 for joint in ("roll", *(part.joint for part in LIMB))}
             if inner:
-                flat = Inertia.box(0.05 * mass, (0.45 * leg, 0.3 * leg, 0.04 * leg))
-                b.add_body(foot, flat.transformed(Transform(translation=(0, 0, -0.08 * leg))))
-            ankle = Revolute("y", effort_limit=6.0)
-            at = (0.0, (y - middle) * leg, 0.0)
+                b.add_body(foot, flat)
             b.add_joint(f"{limb}_ankle", ankle, f"{limb}_cross", foot, at_child=at, actuated=inner, loop=not inner)
-        home[f"{side}_inner_ankle"] = 0.0
+        b.home[f"{side}_inner_ankle"] = 0.0
         b.add_frame(f"{side}_sole", foot, (0, 0, -SOLE * leg))
-    b.set_home(home)
     return b.build()
 
 
-def _limb(b: Builder, limb: str, hip: Point, leg: float, mass: float) -> None:
+def _limb(b: Drawing, limb: str, hip: Point, leg: float, mass: float) -> None:
     """Add a limb from the pelvis to the cross of the ankle, with the crank and the rod of its four-bar linkage.
 
     The bodies' frames are at their joints.
     """
-    b.add_body(f"{limb}_hip", Inertia.box(0.06 * mass, (0.15 * leg, 0.1 * leg, 0.15 * leg)))
-    roll = Revolute("x", effort_limit=6.0)
-    b.add_joint(f"{limb}_roll", roll, "pelvis", f"{limb}_hip", at_parent=hip, actuated=limb.endswith("inner"))
+    side, roll = Inertia.box(0.06 * mass, (0.15 * leg, 0.1 * leg, 0.15 * leg)), Revolute("x", effort_limit=6.0)
+    b.link(f"{limb}_hip", side, f"{limb}_roll", roll, "pelvis", hip, home=0.0, actuated=limb.endswith("inner"))
     starts = {"hip": HIP}
     for part in LIMB:
         starts[part.name], near = part.at, starts[part.parent]
-        body = f"{limb}_{part.name}"
-        end = tuple(leg * x for x in _between(part.at, part.end))
-        b.add_body(body, Inertia.rod(part.mass * mass, (0, 0, 0), end, radius=0.02 * leg))
+        rod = Inertia.rod(part.mass * mass, (0, 0, 0), in_space(leg * (part.end - part.at)), radius=0.02 * leg)
         motor = part.joint in ("swing", "crank")
-        joint = Revolute(part.axis, effort_limit=6.0) if motor else Revolute(part.axis)
-        place = tuple(leg * x for x in _between(near, part.at))
-        b.add_joint(f"{limb}_{part.joint}", joint, f"{limb}_{part.parent}", body, at_parent=place, actuated=motor)
-    on_rod, on_shin = (tuple(leg * x for x in _between(at, HEEL)) for at in (PIN, KNEE))
-    bodies = f"{limb}_rod", f"{limb}_shin"
-    b.add_joint(f"{limb}_heel", Revolute("y"), *bodies, at_parent=on_rod, at_child=on_shin, loop=True)
-
-
-def _between(start: tuple[float, float], end: tuple[float, float]) -> Point:
-    """Return the vector from one point of the x-z plane to another."""
-    return end[0] - start[0], 0.0, end[1] - start[1]
+        body, parent, joint = (f"{limb}_{name}" for name in part[:3])
+        kind = Revolute(part.axis, effort_limit=6.0) if motor else Revolute(part.axis)
+        b.link(body, rod, joint, kind, parent, in_space(leg * (part.at - near)), home=0.0, actuated=motor)
+    b.close(f"{limb}_heel", f"{limb}_rod", f"{limb}_shin", leg * (HEEL - PIN), leg * (HEEL - KNEE))

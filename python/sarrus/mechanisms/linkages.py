@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..building.builder import Builder
 from ..description.joints import Revolute
 from ..errors import ModelError
 from ..mechanism import Mechanism
@@ -86,16 +85,15 @@ def _hang(
     name: str, joints: Sequence[str], bodies: Sequence[str], masses: Sequence[float], lengths: Sequence[float]
 ) -> Mechanism:
     """Return a chain of massless rods that hang one below the other, each with a point mass at its lower end."""
-    builder = Builder(name)
+    b = Drawing(name)
     parent, end = "ground", (0.0, 0.0, 0.0)
     for joint, body, mass, length in zip(joints, bodies, masses, lengths, strict=True):
         positive(**{f"mass of {body}": mass, f"length of {body}": length})
         lower_end = (0.0, 0.0, -length)
-        builder.add_body(body, Inertia(mass, lower_end, np.zeros((3, 3))))
-        builder.add_joint(joint, Revolute("y"), parent, body, at_parent=end)
+        b.link(body, Inertia(mass, lower_end, np.zeros((3, 3))), joint, Revolute("y"), parent, end)
         parent, end = body, lower_end
-    builder.add_frame("tip", parent, end)
-    return builder.build()
+    b.add_frame("tip", parent, end)
+    return b.build()
 
 
 # ---- linkages --------------------------------------------------------------------------------------------------------
@@ -153,14 +151,10 @@ def four_bar(
     tip = apex(knee, ground, coupler, rocker)
 
     b = Drawing("four-bar")
-    b.bar("crank", mass, crank, knee)
-    b.bar("coupler", mass, coupler, tip - knee)
-    b.bar("rocker", mass, rocker, tip - ground)
-    b.pin("motor", "ground", "crank", actuated=True)
-    b.pin("pin1", "crank", "coupler", crank)
-    b.pin("pivot", "ground", "rocker", ground)
-    b.pin("pin2", "coupler", "rocker", coupler, rocker)
-    del b.home["pin2"]  # the loop joint is chosen automatically
+    b.bar("crank", mass, crank, knee, "motor", "ground", actuated=True)
+    b.bar("coupler", mass, coupler, tip - knee, "pin1", "crank", crank)
+    b.bar("rocker", mass, rocker, tip - ground, "pivot", "ground", ground)
+    b.close("pin2", "coupler", "rocker", coupler, rocker, loop=False)  # the loop joint is chosen automatically
     return b.build()
 
 
@@ -203,13 +197,11 @@ def slider_crank(crank: float = 0.3, rod: float = 1.0, offset: float = 0.0, mass
     slider = complex(pin.real + math.sqrt((rod - drop) * (rod + drop)), offset)
 
     b = Drawing("slider-crank")
-    b.bar("crank", mass, crank, pin)
-    b.bar("rod", mass, rod, slider - pin)
-    b.body("slider", Inertia.box(mass, (crank / 2, crank / 4, crank / 4)))
-    b.pin("motor", "ground", "crank", actuated=True)
-    b.pin("pin", "crank", "rod", crank)
-    b.slide("guide", "ground", "slider", slider.real, at_parent=1j * offset)
-    b.pin("wrist", "rod", "slider", rod, loop=True)
+    b.bar("crank", mass, crank, pin, "motor", "ground", actuated=True)
+    b.bar("rod", mass, rod, slider - pin, "pin", "crank", crank)
+    block = Inertia.box(mass, (crank / 2, crank / 4, crank / 4))
+    b.slider("slider", block, slider.real, "guide", "ground", 1j * offset)
+    b.close("wrist", "rod", "slider", rod)
     return b.build()
 
 
@@ -250,14 +242,11 @@ def watt(arm: float = 1.0, coupler: float = 0.5, mass: float = 1.0) -> Mechanism
     positive(arm=arm, coupler=coupler, mass=mass)
     half = 0.5j * coupler
     b = Drawing("Watt linkage")
-    b.bar("left", mass, arm, 1)
-    b.bar("coupler", mass, coupler, 1j)
-    b.bar("right", mass, arm, -1)
-    b.pin("motor", "ground", "left", -half, actuated=True)
-    b.pin("pin1", "left", "coupler", arm)
-    b.pin("pivot", "ground", "right", 2 * arm + half)
-    b.pin("pin2", "coupler", "right", coupler, arm, loop=True)
-    b.builder.add_frame("midpoint", "coupler", in_space(coupler / 2))
+    b.bar("left", mass, arm, 1, "motor", "ground", -half, actuated=True)
+    b.bar("coupler", mass, coupler, 1j, "pin1", "left", arm)
+    b.bar("right", mass, arm, -1, "pivot", "ground", 2 * arm + half)
+    b.close("pin2", "coupler", "right", coupler, arm)
+    b.add_frame("midpoint", "coupler", in_space(coupler / 2))
     return b.build()
 
 
@@ -310,19 +299,14 @@ def peaucellier(long: float = 1.0, short: float = 0.5, crank: float = 0.4, mass:
     q = p * (long - short) * (long + short) / near**2
 
     b = Drawing("Peaucellier linkage")
-    b.bar("crank", mass, crank, p - crank)
+    b.bar("crank", mass, crank, p - crank, "motor", "ground", crank, actuated=True)
     for side, corner in (("a", a), ("b", c)):
-        b.bar(f"long_{side}", mass, long, corner)
-        b.bar(f"near_{side}", mass, short, p - corner)
-        b.bar(f"far_{side}", mass, short, q - corner)
-    b.pin("motor", "ground", "crank", crank, actuated=True)
-    for side in "ab":
-        b.pin(f"pole_{side}", "ground", f"long_{side}")
-        b.pin(f"inner_{side}", f"long_{side}", f"near_{side}", long)
-        b.pin(f"outer_{side}", f"long_{side}", f"far_{side}", long)
-        b.pin(f"p_{side}", "crank", f"near_{side}", crank, short, loop=True)
-    b.pin("q", "far_a", "far_b", short, short, loop=True)
-    b.builder.add_frame("pen", "far_a", in_space(short))
+        b.bar(f"long_{side}", mass, long, corner, f"pole_{side}", "ground")
+        b.bar(f"near_{side}", mass, short, p - corner, f"inner_{side}", f"long_{side}", long)
+        b.bar(f"far_{side}", mass, short, q - corner, f"outer_{side}", f"long_{side}", long)
+        b.close(f"p_{side}", "crank", f"near_{side}", crank, short)
+    b.close("q", "far_a", "far_b", short, short)
+    b.add_frame("pen", "far_a", in_space(short))
     return b.build()
 
 
@@ -364,23 +348,16 @@ def scissor_lift(stages: int = 3, length: float = 1.0, mass: float = 1.0, platfo
     wheel = Inertia.cylinder(mass / 10, length / 20, length / 20, axis="y")
 
     b = Drawing("scissor lift")
-    b.body("roller", wheel)
+    b.slider("roller", wheel, width, "slide", "ground", actuated=True)
+    left, right = ("base", "ground", 0.0), ("heel", "roller", 0.0)  # pins of the stage's two bars
     for k in range(1, stages + 1):
-        b.bar(f"rise{k}", mass, length, rise)
-        b.bar(f"fall{k}", mass, length, -rise.conjugate())
+        b.bar(f"rise{k}", mass, length, rise, *left)
+        b.bar(f"fall{k}", mass, length, -rise.conjugate(), *right)
+        b.close(f"center{k}", f"rise{k}", f"fall{k}", length / 2, length / 2)
+        left, right = (f"left{k}", f"fall{k}", length), (f"right{k}", f"rise{k}", length)
     plate = Inertia.box(platform_mass, (length, length / 2, length / 20))
-    b.body("platform", plate.transformed(Transform(translation=(length / 2, 0, 0))))
-    b.body("top_roller", wheel)
-
-    b.slide("slide", "ground", "roller", width, actuated=True)
-    b.pin("base", "ground", "rise1")
-    b.pin("heel", "roller", "fall1")
-    for k in range(1, stages + 1):
-        b.pin(f"center{k}", f"rise{k}", f"fall{k}", length / 2, length / 2, loop=True)
-        if k < stages:
-            b.pin(f"left{k}", f"fall{k}", f"rise{k + 1}", length)
-            b.pin(f"right{k}", f"rise{k}", f"fall{k + 1}", length)
-    b.pin("top_left", f"fall{stages}", "platform", length)
-    b.slide("top_slide", "platform", "top_roller", width)
-    b.pin("top_right", f"rise{stages}", "top_roller", length, loop=True)
+    plate = plate.transformed(Transform(translation=(length / 2, 0, 0)))
+    b.plate("platform", plate, 1, "top_left", f"fall{stages}", length)
+    b.slider("top_roller", wheel, width, "top_slide", "platform")
+    b.close("top_right", f"rise{stages}", "top_roller", length)
     return b.build()

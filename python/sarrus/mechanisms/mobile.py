@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from ..building.builder import Builder
-from ..description.joints import Free, Planar, Prismatic, Revolute, Universal
+from .._arrays import ArrayLike
+from ..building.changes import Placement
+from ..description.joints import Free, JointType, Planar, Prismatic, Revolute, Universal
 from ..mechanism import Mechanism
 from ..shapes import Box, Cylinder
 from ..spatial import Inertia, Rotation, Transform
-from .drawing import Point, integer, positive, real, true_or_false
+from .drawing import Drawing, Point, integer, positive, real, true_or_false
 
 # ---- wheels that roll without slip -----------------------------------------------------------------------------------
 
@@ -57,19 +59,15 @@ def rolling_disc(
     """
     true_or_false(upright=upright)
     positive(radius=radius, mass=mass, steer_inertia=steer_inertia, roll_inertia=roll_inertia)
-    b = Builder("rolling disc")
-    b.add_body("disc", Inertia(mass, (0, 0, 0), np.diag([steer_inertia, roll_inertia, steer_inertia])))
+    b = Drawing("rolling disc")
+    disc = Inertia(mass, (0, 0, 0), np.diag([steer_inertia, roll_inertia, steer_inertia]))
+    b.floating("disc", disc, (0, 0, radius), free=not upright)
     if upright:
-        for body in ("along", "across", "fork"):
-            b.add_body(body)
-        b.add_joint("x", Prismatic("x"), "ground", "along", at_parent=(0, 0, radius))
-        b.add_joint("y", Prismatic("y"), "along", "across")
-        b.add_joint("steer", Revolute("z"), "across", "fork", actuated=True)
+        b.link("along", None, "x", Prismatic("x"), "ground", (0, 0, radius), home=0.0)
+        b.link("across", None, "y", Prismatic("y"), "along", home=0.0)
+        b.link("fork", None, "steer", Revolute("z"), "across", home=0.0, actuated=True)
         b.add_joint("roll", Revolute("y"), "fork", "disc", actuated=True)
-        b.set_home({"x": 0.0, "y": 0.0, "steer": 0.0, "roll": 0.0})
-    else:
-        b.add_joint("float", Free(), "ground", "disc")
-        b.set_home({"float": [0, 0, 0, 1, 0, 0, radius]})
+        b.home["roll"] = 0.0
     b.add_rolling("contact", "disc", radius=radius, axle=(0, 1, 0))
     return b.build()
 
@@ -118,23 +116,20 @@ def whipple_bicycle(wheelbase: float = 1.02, trail: float = 0.08, tilt: float = 
     def symmetric(xx: float, yy: float, zz: float, xz: float) -> list[list[float]]:
         return [[xx, 0.0, xz], [0.0, yy, 0.0], [xz, 0.0, zz]]
 
-    b = Builder("Whipple bicycle")
-    for body in ("at place", "at height", "leaning"):
-        b.add_body(body)
     # origins of the bodies' frames: the rear bodies' at the rear hub, the front frame's at the intersection of the steering axis with the ground
-    b.add_body("rear frame", Inertia(85.0, (0.3, 0.0, 0.9 - rear), symmetric(9.2, 11.0, 2.8, -2.4)))
-    b.add_body("rear wheel", Inertia(2.0, (0, 0, 0), np.diag([0.0603, 0.12, 0.0603])))
-    grip = (0.9 - wheelbase - trail, 0.0, 0.7)
-    b.add_body("front frame", Inertia(4.0, grip, symmetric(0.05892, 0.06, 0.00708, 0.00756)))
-    b.add_body("front wheel", Inertia(3.0, (0, 0, 0), np.diag([0.1405, 0.28, 0.1405])))
-    b.add_joint("place", Planar("z"), "ground", "at place", at_parent=(0.0, 0.0, rear))
-    b.add_joint("height", Prismatic("z"), "at place", "at height")
-    b.add_joint("lean", Revolute("x"), "at height", "leaning")
-    b.add_joint("pitch", Revolute("y"), "leaning", "rear frame")
-    b.add_joint("rear wheel", Revolute("y"), "rear frame", "rear wheel", actuated=True)
+    frame = Inertia(85.0, (0.3, 0.0, 0.9 - rear), symmetric(9.2, 11.0, 2.8, -2.4))
+    fork = Inertia(4.0, (0.9 - wheelbase - trail, 0.0, 0.7), symmetric(0.05892, 0.06, 0.00708, 0.00756))
+    rear_wheel = Inertia(2.0, (0, 0, 0), np.diag([0.0603, 0.12, 0.0603]))
+    front_wheel = Inertia(3.0, (0, 0, 0), np.diag([0.1405, 0.28, 0.1405]))
+    b = Drawing("Whipple bicycle")
+    b.link("at place", None, "place", Planar("z"), "ground", (0.0, 0.0, rear))
+    b.link("at height", None, "height", Prismatic("z"), "at place")
+    b.link("leaning", None, "lean", Revolute("x"), "at height")
+    b.link("rear frame", frame, "pitch", Revolute("y"), "leaning")
+    b.link("rear wheel", rear_wheel, "rear wheel", Revolute("y"), "rear frame", actuated=True)
     head = (wheelbase + trail, 0.0, -rear)
-    b.add_joint("steer", Revolute(axis), "rear frame", "front frame", at_parent=head, actuated=True)
-    b.add_joint("front wheel", Revolute("y"), "front frame", "front wheel", at_parent=(-trail, 0.0, front))
+    b.link("front frame", fork, "steer", Revolute(axis), "rear frame", head, actuated=True)
+    b.link("front wheel", front_wheel, "front wheel", Revolute("y"), "front frame", (-trail, 0.0, front))
     b.add_rolling("rear contact", "rear wheel", radius=rear, axle="y")
     b.add_rolling("front contact", "front wheel", radius=front, axle="y")
     return b.build()
@@ -188,9 +183,8 @@ def free_flyer(panels: int = 3, frequency: float = 0.2, wheels: bool = False) ->
     true_or_false(wheels=wheels)
     length, width, mass = 6.0, 2.0, 50.0  # dimensions [m] and mass [kg] of a paddle
     rigidity = mass * length**3 * (2.0 * math.pi * frequency / 1.8751040687**2) ** 2  # EI [N m²] of the clamped beam
-    b = Builder("free flyer", gravity=(0, 0, 0))
-    _box(b, "satellite", 2500.0, (2.6, 2.3, 2.0))
-    b.add_joint("base", Free(), "ground", "satellite")
+    b = Drawing("free flyer", gravity=(0, 0, 0))
+    _box(b, "satellite", 2500.0, (2.6, 2.3, 2.0), "base", Free(), "ground", home=[0, 0, 0, 1, 0, 0, 0])
     _arm(b, "satellite", (0.9, 0.0, 1.0))
     for side, sign in (("left", 1.0), ("right", -1.0)):
         before, at = "satellite", (0.0, sign * 1.15, 0.0)
@@ -200,15 +194,13 @@ def free_flyer(panels: int = 3, frequency: float = 0.2, wheels: bool = False) ->
             # twice as stiff
             stiffness = rigidity / step * (1.0 if k else 2.0)
             damping = 0.01 * stiffness / (2.0 * math.pi * frequency)
-            panel = f"{side}{k + 1}"
-            _box(b, panel, mass / panels, (width, step, 0.03), (0.0, sign * step / 2.0, 0.0))
-            hinge = Revolute("x", stiffness=stiffness, damping=damping)
-            b.add_joint(f"{panel} hinge", hinge, before, panel, at_parent=at)
+            panel, middle = f"{side}{k + 1}", (0.0, sign * step / 2.0, 0.0)
+            hinge, size = Revolute("x", stiffness=stiffness, damping=damping), (width, step, 0.03)
+            _box(b, panel, mass / panels, size, f"{panel} hinge", hinge, before, at, middle=middle)
             before, at = panel, (0.0, sign * step, 0.0)
     for axis in "xyz" if wheels else "":
-        b.add_body(f"{axis} wheel", Inertia.cylinder(5.0, 0.15, 0.05, axis))
-        b.add_joint(f"{axis} axle", Revolute(axis), "satellite", f"{axis} wheel", actuated=True)
-    b.set_home({"base": [0, 0, 0, 1, 0, 0, 0], "joint2": -0.9, "joint3": 1.5, "joint5": 0.6})
+        wheel = Inertia.cylinder(5.0, 0.15, 0.05, axis)
+        b.link(f"{axis} wheel", wheel, f"{axis} axle", Revolute(axis), "satellite", actuated=True)
     return b.build()
 
 
@@ -244,20 +236,15 @@ def macro_micro_arm(stiffness: float = 2e5, damping: float = 400.0) -> Mechanism
     (True, 3.6)
     """
     positive(stiffness=stiffness, damping=damping)
-    b = Builder("macro-micro arm", gravity=(0, 0, 0))
+    b = Drawing("macro-micro arm", gravity=(0, 0, 0))
     elastic = {"stiffness": stiffness, "damping": damping}
-    _box(b, "mast", 50.0, (0.4, 0.4, 0.5), (0.0, 0.0, 0.25))
-    for boom in ("upper", "lower"):
-        b.add_body(boom, Inertia.rod(200.0, (0, 0, 0), (5.0, 0, 0), radius=0.15))
-        b.add_visual(boom, Cylinder(0.15, 5.0), Transform.from_rpy(0, math.pi / 2, 0, (2.5, 0, 0)))
-    b.add_joint("yaw", Revolute("z", **elastic), "ground", "mast")
+    _box(b, "mast", 50.0, (0.4, 0.4, 0.5), "yaw", Revolute("z", **elastic), "ground", middle=(0.0, 0.0, 0.25))
     hinge, raised = Revolute("y", **elastic), Transform.from_rpy(0, -0.7, 0, (0, 0, 0.5))
-    b.add_joint("shoulder", hinge, "mast", "upper", at_parent=raised)
-    b.add_joint("elbow", hinge, "upper", "lower", at_parent=Transform.from_rpy(0, 1.2, 0, (5.0, 0, 0)))
+    _tube(b, "upper", 200.0, (5.0, 0, 0), 0.15, "shoulder", hinge, "mast", raised)
+    _tube(b, "lower", 200.0, (5.0, 0, 0), 0.15, "elbow", hinge, "upper", Transform.from_rpy(0, 1.2, 0, (5.0, 0, 0)))
     upright = Transform.from_rpy(0, -0.5, 0, (5.0, 0, 0))
     b.add_frame("wrist", "lower", upright)
     _arm(b, "lower", upright)
-    b.set_home({"joint2": -0.9, "joint3": 1.5, "joint5": 0.6})
     return b.build()
 
 
@@ -297,29 +284,26 @@ def sampler(horn: float = 1.0, stiffness: float = 2e3, gravity: float = 8e-5) ->
     (11, 0.0)
     """
     positive(horn=horn, stiffness=stiffness, gravity=gravity)
-    b = Builder("sampler", gravity=(0, 0, -gravity))
+    b = Drawing("sampler", gravity=(0, 0, -gravity))
     radius, below = 0.1, 0.55  # radius of the horn [m], and distance of its root below the spacecraft's centre [m]
-    _box(b, "spacecraft", 500.0, (1.0, 1.6, 1.1))
-    b.add_joint("base", Free(), "ground", "spacecraft")
-    # the two halves of the horn; the frames of both are at the horn's root
-    for body, start, mass in (("tube", 0.0, 3.0), ("mouth", 0.5, 2.0)):
-        half = 0.5 * horn
-        b.add_body(body, Inertia.rod(mass, (0, 0, 0), (0, 0, -half), radius=radius))
-        b.add_visual(body, Cylinder(radius * (1.0 + 0.1 * start), half), (0, 0, -half / 2))
+    half, end = 0.5 * horn, (0, 0, -0.5 * horn)
+    _box(b, "spacecraft", 500.0, (1.0, 1.6, 1.1), "base", Free(), "ground", home=[0, 0, 0, 1, 0, 0, below + horn])
     # a damping ratio of 0.1 for the spacecraft's mass on the horn's spring
-    spring = {"stiffness": stiffness, "damping": 0.2 * math.sqrt(500.0 * stiffness)}
-    turning = {"stiffness": 0.1 * stiffness, "damping": 0.01 * math.sqrt(500.0 * stiffness)}
-    b.add_joint("swing", Universal("x", "y", **turning), "spacecraft", "tube", at_parent=(0, 0, -below))
-    b.add_joint("slide", Prismatic("z", **spring), "tube", "mouth", at_parent=(0, 0, -0.5 * horn))
-    b.add_frame("tip", "mouth", (0, 0, -0.5 * horn))
+    swing = Universal("x", "y", stiffness=0.1 * stiffness, damping=0.01 * math.sqrt(500.0 * stiffness))
+    slide = Prismatic("z", stiffness=stiffness, damping=0.2 * math.sqrt(500.0 * stiffness))
+    # the two halves of the horn; the frames of both are at the horn's root
+    b.link("tube", Inertia.rod(3.0, (0, 0, 0), end, radius=radius), "swing", swing, "spacecraft", (0, 0, -below))
+    b.link("mouth", Inertia.rod(2.0, (0, 0, 0), end, radius=radius), "slide", slide, "tube", end)
+    for body, wide in (("tube", 1.0), ("mouth", 1.05)):
+        b.add_visual(body, Cylinder(wide * radius, half), (0, 0, -half / 2))
+    b.add_frame("tip", "mouth", end)
     for k in range(4):
         angle = k * math.pi / 2
-        b.add_frame(f"rim{k + 1}", "mouth", (radius * math.cos(angle), radius * math.sin(angle), -0.5 * horn))
+        b.add_frame(f"rim{k + 1}", "mouth", (radius * math.cos(angle), radius * math.sin(angle), -half))
     for side, sign in (("left", 1.0), ("right", -1.0)):
-        _box(b, f"{side} paddle", 20.0, (1.4, 2.0, 0.03), (0.0, sign * 1.0, 0.0))
-        hinge = Revolute("x", stiffness=500.0, damping=5.0)
-        b.add_joint(f"{side} hinge", hinge, "spacecraft", f"{side} paddle", at_parent=(0.0, sign * 0.8, 0.5))
-    b.set_home({"base": [0, 0, 0, 1, 0, 0, below + horn]})
+        hinge, at = Revolute("x", stiffness=500.0, damping=5.0), (0.0, sign * 0.8, 0.5)
+        paddle, middle = f"{side} paddle", (0.0, sign * 1.0, 0.0)
+        _box(b, paddle, 20.0, (1.4, 2.0, 0.03), f"{side} hinge", hinge, "spacecraft", at, middle=middle)
     return b.build()
 
 
@@ -367,51 +351,54 @@ def rover(
     positive(wheel=wheel, length=length, track=track, mass=mass)
     true_or_false(rolling=rolling)
     pivot, hinge = 0.3 * length, 0.1 * length  # heights [m] of the rockers' and the bogies' pivots above the axles
-    b = Builder("rover")
-    _box(b, "chassis", 0.6 * mass, (0.8 * length, 0.6 * track, 0.2 * length))
-    b.add_joint("base", Free(), "ground", "chassis")
+    b = Drawing("rover")
+    size = (0.8 * length, 0.6 * track, 0.2 * length)
+    _box(b, "chassis", 0.6 * mass, size, "base", Free(), "ground", home=[0, 0, 0, 1, 0, 0, wheel + pivot])
     # points relative to the rocker's pivot: the axles at x = -length/2, 0 and length/2, the bogie's pivot at x = length/4
     ends: dict[str, list[Point]] = {
-        "rocker": [(-length / 2, 0.0, -pivot), (0.0, 0.0, 0.0), (length / 4, 0.0, hinge - pivot)],
-        "bogie": [(-length / 4, 0.0, -hinge), (0.0, 0.0, 0.0), (length / 4, 0.0, -hinge)],
+        "rocker": [(-length / 2, 0.0, -pivot), (length / 4, 0.0, hinge - pivot)],
+        "bogie": [(-length / 4, 0.0, -hinge), (length / 4, 0.0, -hinge)],
     }
+    hub, tire = Inertia.cylinder(0.05 * mass, wheel, 0.8 * wheel, "y"), Cylinder(wheel, 0.8 * wheel)
     for side, y in (("left", track / 2), ("right", -track / 2)):
-        for name, (rear, middle, front) in ends.items():
-            arms = [Inertia.rod(0.0125 * mass, middle, end, radius=0.1 * wheel) for end in (rear, front)]
-            b.add_body(f"{side} {name}", arms[0] + arms[1])
-        b.add_joint(f"{side} rocker pivot", Revolute("y"), "chassis", f"{side} rocker", at_parent=(0.0, y, 0.0))
-        rocker, bogie = f"{side} rocker", f"{side} bogie"
-        b.add_joint(f"{side} bogie pivot", Revolute("y"), rocker, bogie, at_parent=ends["rocker"][2])
-        for name, arm, k in (("front", "bogie", 2), ("middle", "bogie", 0), ("rear", "rocker", 0)):
-            body = f"{side} {name} wheel"
-            b.add_body(body, Inertia.cylinder(0.05 * mass, wheel, 0.8 * wheel, "y"))
-            b.add_visual(body, Cylinder(wheel, 0.8 * wheel), Transform.from_rpy(math.pi / 2, 0, 0))
-            carrier = f"{side} {arm}"
-            b.add_joint(f"{side} {name} axle", Revolute("y"), carrier, body, at_parent=ends[arm][k], actuated=True)
+        for name, parent, at in (("rocker", "chassis", (0.0, y, 0.0)), ("bogie", f"{side} rocker", ends["rocker"][1])):
+            rear, front = (Inertia.rod(0.0125 * mass, (0, 0, 0), end, radius=0.1 * wheel) for end in ends[name])
+            b.link(f"{side} {name}", rear + front, f"{side} {name} pivot", Revolute("y"), parent, at)
+        for name, arm, k in (("front", "bogie", 1), ("middle", "bogie", 0), ("rear", "rocker", 0)):
+            body, axle = f"{side} {name} wheel", f"{side} {name} axle"
+            b.link(body, hub, axle, Revolute("y"), f"{side} {arm}", ends[arm][k], actuated=True)
+            b.add_visual(body, tire, Transform.from_rpy(math.pi / 2, 0, 0))
             if rolling:
                 b.add_rolling(body, body, radius=wheel, axle="y")
     b.add_coupler("differential", {"left rocker pivot": 1.0, "right rocker pivot": 1.0})
-    b.set_home({"base": [0, 0, 0, 1, 0, 0, wheel + pivot]})
     return b.build()
 
 
-def _box(b: Builder, name: str, mass: float, size: Point, at: Point = (0.0, 0.0, 0.0)) -> None:
-    """Add a body whose inertia is that of a uniform box, centred at the point `at` of the body's frame."""
-    place = Transform(translation=at)
-    b.add_body(name, Inertia.box(mass, size).transformed(place))
-    b.add_visual(name, Box(size), place)
+def _box(
+    b: Drawing, body: str, mass: float, size: Point, joint: str, kind: JointType, parent: str, at: Placement = None, *,
+    middle: Point = (0.0, 0.0, 0.0), home: ArrayLike | None = None,
+) -> None:  # fmt: skip
+    """Add a body with the inertia of a uniform box, centred at the point `middle` of the body's frame, and its joint."""
+    place = Transform(translation=middle)
+    b.link(body, Inertia.box(mass, size).transformed(place), joint, kind, parent, at, home=home)
+    b.add_visual(body, Box(size), place)
 
 
-def _arm(b: Builder, parent: str, at: Point | Transform) -> None:
+def _tube(
+    b: Drawing, body: str, mass: float, end: Point, radius: float, joint: str, kind: JointType, parent: str, at: Placement, **options: Any
+) -> None:  # fmt: skip
+    """Add a tube along x or z, from the origin of its frame to `end`, and its joint."""
+    b.link(body, Inertia.rod(mass, (0, 0, 0), end, radius=radius), joint, kind, parent, at, **options)
+    tilt = Rotation() if end[2] else Rotation.from_rpy(0, math.pi / 2, 0)
+    b.add_visual(body, Cylinder(radius, float(np.linalg.norm(end))), Transform(tilt, np.asarray(end) / 2))
+
+
+def _arm(b: Drawing, parent: str, at: Placement) -> None:
     """Add an arm of 2 m and 140 kg with the shoulder, elbow and wrist of a typical industrial robot. At q = 0 its links are along x."""
     axes, masses = "zyyxyx", (35.0, 25.0, 20.0, 20.0, 20.0, 20.0)
     reach: tuple[Point, ...] = ((0, 0, 0.3), (0.8, 0, 0), (0.6, 0, 0), (0.2, 0, 0), (0.2, 0, 0), (0.2, 0, 0))
-    place: Point | Transform = at
     for k, (axis, mass, end) in enumerate(zip(axes, masses, reach, strict=True), 1):
-        b.add_body(f"link{k}", Inertia.rod(mass, (0, 0, 0), end, radius=0.08))
-        size = float(np.linalg.norm(end))
-        tilt = Rotation() if axis == "z" else Rotation.from_rpy(0, math.pi / 2, 0)
-        b.add_visual(f"link{k}", Cylinder(0.08, size), Transform(tilt, np.asarray(end) / 2))
-        b.add_joint(f"joint{k}", Revolute(axis), parent, f"link{k}", at_parent=place, actuated=True)
-        parent, place = f"link{k}", end
-    b.add_frame("hand", parent, place)
+        _tube(b, f"link{k}", mass, end, 0.08, f"joint{k}", Revolute(axis), parent, at, actuated=True)
+        parent, at = f"link{k}", end
+    b.add_frame("hand", parent, at)
+    b.home |= {"joint2": -0.9, "joint3": 1.5, "joint5": 0.6}

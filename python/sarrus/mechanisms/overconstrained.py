@@ -10,12 +10,11 @@ from typing import Any, Literal
 import numpy as np
 
 from .._arrays import ArrayLike
-from ..building.builder import Builder
-from ..description.joints import Free, Prismatic, Revolute, Universal
+from ..description.joints import Prismatic, Revolute, Universal
 from ..errors import ModelError, check_choice
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
-from .drawing import between_zero_and, integer, positive
+from .drawing import Drawing, between_zero_and, integer, positive
 
 # ---- platforms -------------------------------------------------------------------------------------------------------
 
@@ -64,20 +63,15 @@ def sarrus_linkage(plate: float = 0.5, width: float = 0.4, mass: float = 1.0, pl
     positive(plate=plate, width=width, mass=mass, platform_mass=platform_mass)
     thin = plate / 50
     panel = Inertia.box(mass, (plate, width, thin)).transformed(Transform(translation=(plate / 2, 0, 0)))
-    end, rise = (plate, 0, 0), math.pi / 4
-    b = Builder("Sarrus linkage")
+    end, rise, hinge = (plate, 0, 0), math.pi / 4, Revolute("y")
+    b = Drawing("Sarrus linkage")
     b.add_body("platform", Inertia.box(platform_mass, (width, width, thin)))
-    home: dict[str, float] = {}
     for pair, turn in (("a", 0.0), ("b", math.pi / 2)):
-        edge = Transform.from_rpy(0, 0, turn) @ Transform(translation=(width / 2, 0, 0))
-        b.add_body(f"lower_{pair}", panel)
-        b.add_body(f"upper_{pair}", panel)
-        b.add_joint(f"base_{pair}", Revolute("y"), "ground", f"lower_{pair}", at_parent=edge, actuated=pair == "a")
-        b.add_joint(f"knee_{pair}", Revolute("y"), f"lower_{pair}", f"upper_{pair}", at_parent=end)
-        ends = f"upper_{pair}", "platform"
-        b.add_joint(f"top_{pair}", Revolute("y"), *ends, at_parent=end, at_child=edge, loop=pair == "b")
-        home |= {f"base_{pair}": -rise, f"knee_{pair}": 2 * rise - math.pi}
-    b.set_home({**home, "top_a": math.pi - rise})
+        edge, upper = Transform.from_rpy(0, 0, turn) @ Transform(translation=(width / 2, 0, 0)), f"upper_{pair}"
+        b.link(f"lower_{pair}", panel, f"base_{pair}", hinge, "ground", edge, home=-rise, actuated=pair == "a")
+        b.link(upper, panel, f"knee_{pair}", hinge, f"lower_{pair}", end, home=2 * rise - math.pi)
+        b.add_joint(f"top_{pair}", hinge, upper, "platform", at_parent=end, at_child=edge, loop=pair == "b")
+    b.home["top_a"] = math.pi - rise
     return b.build()
 
 
@@ -121,17 +115,16 @@ def tsai_3upu(
     [3, 5]
     """
     positive(base=base, platform=platform, height=height, mass=mass, platform_mass=platform_mass)
-    b = Builder("Tsai's 3-UPU manipulator")
+    b = Drawing("Tsai's 3-UPU manipulator")
     b.add_body("platform", Inertia.cylinder(platform_mass, platform, platform / 10))
     for k in (1, 2, 3):
         out = np.array([math.cos(2 * math.pi * k / 3), math.sin(2 * math.pi * k / 3), 0.0])
         leg, tangent = (platform - base) * out + (0, 0, height), np.cross((0, 0, 1), out)
         across, thick = np.cross(tangent, leg), float(np.linalg.norm(leg)) / 40
-        b.add_body(f"lower{k}", Inertia.rod(mass, (0, 0, 0), leg / 2, radius=thick))
-        # the body's frame is at its upper end
-        b.add_body(f"upper{k}", Inertia.rod(mass, (0, 0, 0), -leg / 2, radius=thick))
-        b.add_joint(f"base{k}", Universal(tangent, across), "ground", f"lower{k}", at_parent=base * out)
-        b.add_joint(f"leg{k}", Prismatic(leg), f"lower{k}", f"upper{k}", at_parent=leg, actuated=True)
+        # the upper body's frame is at its upper end
+        lower, upper = (Inertia.rod(mass, (0, 0, 0), half, radius=thick) for half in (leg / 2, -leg / 2))
+        b.link(f"lower{k}", lower, f"base{k}", Universal(tangent, across), "ground", base * out)
+        b.link(f"upper{k}", upper, f"leg{k}", Prismatic(leg), f"lower{k}", leg, actuated=True)
         b.add_joint(f"top{k}", Universal(across, tangent), f"upper{k}", "platform", at_child=platform * out, loop=k > 1)
     return b.build()
 
@@ -177,13 +170,12 @@ def wren_platform(
     integer("legs", legs, 4)
     positive(radius=radius, leg=leg, platform_mass=platform_mass)
     between_zero_and("pi/2", lean=lean)
-    b = Builder("Wren platform")
-    b.add_body("platform", Inertia.cylinder(platform_mass, radius, radius / 10))
-    b.add_joint("float", Free(), "ground", "platform")
+    b = Drawing("Wren platform")
+    plate, height = Inertia.cylinder(platform_mass, radius, radius / 10), leg * math.cos(lean)
+    b.floating("platform", plate, (leg * math.sin(lean), 0, height))
     for k in range(legs):
         end = (radius * math.cos(2 * math.pi * k / legs), radius * math.sin(2 * math.pi * k / legs), 0.0)
         b.add_distance(f"leg{k + 1}", ("ground", end), ("platform", end), length=leg)
-    b.set_home({"float": [0, 0, 0, 1, leg * math.sin(lean), 0, leg * math.cos(lean)]})
     return b.build()
 
 
@@ -197,7 +189,7 @@ def along(length: float, twist: float) -> Transform:
     return Transform.from_rpy(twist, 0, 0, (length, 0, 0))
 
 
-def hinge_loop(name: str, hinges: Sequence[Hinge], mass: float) -> Builder:
+def hinge_loop(name: str, hinges: Sequence[Hinge], mass: float) -> Drawing:
     """Return a closed chain of bars between `hinges`, whose axes are those at home, q = 0. The last bar, from the last hinge to the first, is the
     ground.
 
@@ -210,7 +202,7 @@ def hinge_loop(name: str, hinges: Sequence[Hinge], mass: float) -> Builder:
     # the frames of the bars on both branches, from the ground to the middle hinge
     frames = np.array([np.zeros(3), *at[: middle - 1], *at[middle:], np.zeros(3)])
     bars = ["ground", *(f"link{k}" for k in range(1, last)), "ground"]
-    b = Builder(name)
+    b = Drawing(name)
     for k in range(1, last):
         b.add_body(bars[k], Inertia.rod(mass, (0, 0, 0), (at[k] if k < middle else at[k - 1]) - frames[k]))
     for k in range(1, last + 1):
@@ -218,7 +210,7 @@ def hinge_loop(name: str, hinges: Sequence[Hinge], mass: float) -> Builder:
         places: dict[str, Any] = {"at_parent": at[k - 1] - frames[parent], "at_child": at[k - 1] - frames[child]}
         hinge, closing = Revolute(axes[k - 1]), k == middle
         b.add_joint(f"joint{k}", hinge, bars[parent], bars[child], **places, actuated=k == 1, loop=closing)
-    b.set_home({f"joint{k}": 0.0 for k in range(1, last + 1) if k != middle})
+    b.home = {f"joint{k}": 0.0 for k in range(1, last + 1) if k != middle}
     return b
 
 
@@ -269,15 +261,13 @@ def bennett(
     first = 2 * math.pi / 3
     second = 2 * math.atan(product / math.tan(first / 2))
 
-    b = Builder("Bennett linkage")
-    for name, reach in (("link1", other), ("link2", length), ("link3", -other)):
-        b.add_body(name, Inertia.rod(mass, (0, 0, 0), (reach, 0, 0)))
-    b.add_joint("joint1", Revolute("z"), "ground", "link1", actuated=True)
-    b.add_joint("joint2", Revolute("z"), "link1", "link2", at_parent=along(other, other_twist))
-    b.add_joint("joint4", Revolute("z"), "ground", "link3", at_parent=along(length, twist).inverse())
+    b, hinge = Drawing("Bennett linkage"), Revolute("z")
+    rail, rod, back = (Inertia.rod(mass, (0, 0, 0), (reach, 0, 0)) for reach in (other, length, -other))
+    b.link("link1", rail, "joint1", hinge, "ground", home=first, actuated=True)
+    b.link("link2", rod, "joint2", hinge, "link1", along(other, other_twist), home=second)
+    b.link("link3", back, "joint4", hinge, "ground", along(length, twist).inverse(), home=second)
     places: dict[str, Any] = {"at_parent": along(length, twist), "at_child": along(other, other_twist).inverse()}
-    b.add_joint("joint3", Revolute("z"), "link2", "link3", **places, loop=True)
-    b.set_home({"joint1": first, "joint2": second, "joint4": second})
+    b.add_joint("joint3", hinge, "link2", "link3", **places, loop=True)
     return b.build()
 
 
@@ -608,7 +598,7 @@ def bricard(edge: float = 1.0, mass: float = 1.0, kind: Kind = "trihedral") -> M
     # this linkage is flat at q = 0, where two branches meet; therefore another configuration is its home
     if kind == "doubly collapsible octahedral":
         robot = b.build()
-        b.set_home(dict(zip(robot.joints, robot.assemble(fixed={"joint1": 1.0}), strict=True)))
+        b.home = dict(zip(robot.joints, robot.assemble(fixed={"joint1": 1.0}), strict=True))
     return b.build()
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import cmath
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from .._arrays import ArrayLike
-from ..building.builder import Builder
-from ..description.joints import Free, Prismatic, Revolute, Spherical, Universal
+from ..description.joints import Fixed, Prismatic, Revolute, Spherical, Universal
 from ..errors import ModelError
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Rotation, Transform
-from .drawing import Drawing, apex, in_space, integer, is_zero, positive, true_or_false
+from .drawing import Drawing, Point, apex, in_space, integer, positive, positive_or_zero, real, true_or_false
 
 
 def five_bar(
@@ -59,16 +58,12 @@ def five_bar(
     tip = apex(left, right, rod, rod)
 
     b = Drawing("five-bar")
-    b.bar("left_crank", mass, crank, left)
-    b.bar("left_rod", mass, rod, tip - left)
-    b.bar("right_crank", mass, crank, right - base)
-    b.bar("right_rod", mass, rod, tip - right)
-    b.pin("left_motor", "ground", "left_crank", actuated=True)
-    b.pin("left_elbow", "left_crank", "left_rod", crank, actuated=actuated > 2)
-    b.pin("right_motor", "ground", "right_crank", base, actuated=True)
-    b.pin("right_elbow", "right_crank", "right_rod", crank, actuated=actuated > 3)
-    b.pin("pin", "left_rod", "right_rod", rod, rod, loop=True)
-    b.builder.add_frame("tip", "left_rod", in_space(rod))
+    b.bar("left_crank", mass, crank, left, "left_motor", "ground", actuated=True)
+    b.bar("left_rod", mass, rod, tip - left, "left_elbow", "left_crank", crank, actuated=actuated > 2)
+    b.bar("right_crank", mass, crank, right - base, "right_motor", "ground", base, actuated=True)
+    b.bar("right_rod", mass, rod, tip - right, "right_elbow", "right_crank", crank, actuated=actuated > 3)
+    b.close("pin", "left_rod", "right_rod", rod, rod)
+    b.add_frame("tip", "left_rod", in_space(rod))
     return b.build()
 
 
@@ -114,25 +109,20 @@ def three_rrr(
     """
     integer("actuated", actuated, 3, 6)
     positive(base=base, link=link, mass=mass)
-    if not is_zero(platform):
-        positive(platform=platform)
+    positive_or_zero(platform=platform)
     corners = [0j, base + 0j, base * cmath.exp(1j * math.pi / 3)]
     middle = sum(corners) / 3
     pins = [platform * (corner - middle) / abs(corner - middle) for corner in corners]
-    end = (link, 0, 0)
-    b = Builder("3-RRR" if platform else "redundant 3-RR")
-    home: dict[str, ArrayLike] = {}
+    end, rod = (link, 0, 0), Inertia.rod(mass, (0, 0, 0), (link, 0, 0))
+    b = Drawing("3-RRR" if platform else "redundant 3-RR")
     for k, (corner, pin) in enumerate(zip(corners, pins, strict=True), start=1):
         elbow = apex(corner, middle + pin, link, link)  # the elbow is on the left, seen from the base
-        upper, lower = elbow - corner, middle + pin - elbow
-        for part in ("upper", "lower"):
-            b.add_body(f"{part}{k}", Inertia.rod(mass, (0, 0, 0), end))
-        at = (corner.real, corner.imag, 0)
-        b.add_joint(f"base{k}", Revolute("z"), "ground", f"upper{k}", at_parent=at, actuated=True)
-        b.add_joint(f"elbow{k}", Revolute("z"), f"upper{k}", f"lower{k}", at_parent=end, actuated=actuated >= 3 + k)
-        home |= {f"base{k}": cmath.phase(upper), f"elbow{k}": cmath.phase(lower / upper)}
+        upper, lower, at = elbow - corner, middle + pin - elbow, (corner.real, corner.imag, 0)
+        hinge, motor, bend = Revolute("z"), actuated >= 3 + k, cmath.phase(lower / upper)
+        b.link(f"upper{k}", rod, f"base{k}", hinge, "ground", at, home=cmath.phase(upper), actuated=True)
+        b.link(f"lower{k}", rod, f"elbow{k}", hinge, f"upper{k}", end, home=bend, actuated=motor)
         if platform and k == 1:
-            home["tip1"] = -cmath.phase(lower)
+            b.home["tip1"] = -cmath.phase(lower)
     if platform:
         # moment of inertia of a triangular plate about an axis in its plane through its centre
         across = mass * platform**2 / 8
@@ -144,7 +134,6 @@ def three_rrr(
         for k in (2, 3):
             b.add_joint(f"tip{k}", Revolute("z"), "lower1", f"lower{k}", at_parent=end, at_child=end, loop=True)
         b.add_frame("tip", "lower1", end)
-    b.set_home(home)
     return b.build()
 
 
@@ -204,32 +193,157 @@ def delta(
         raise ModelError(f"forearm must be longer than {abs(inwards):g} m to reach the platform; got {forearm!r}")
     depth, lean = math.sqrt((forearm - inwards) * (forearm + inwards)), math.asin(inwards / forearm)
     spacing = arm / 3
-    b = Builder("Delta robot")
-    home: dict[str, ArrayLike] = {}
-    rod = Inertia.rod(mass / 10, (0, 0, 0), (0, 0, -forearm))
+    b = Drawing("Delta robot")
+    upper, rod = Inertia.rod(mass, (0, 0, 0), (arm, 0, 0)), Inertia.rod(mass / 10, (0, 0, 0), (0, 0, -forearm))
     turns = [Transform.from_rpy(0, 0, 2 * math.pi * k / 3) for k in range(3)]
     for k, turn in enumerate(turns, start=1):
-        b.add_body(f"arm{k}", Inertia.rod(mass, (0, 0, 0), (arm, 0, 0)))
         at = turn @ Transform(translation=(base_radius, 0, 0))
-        b.add_joint(f"motor{k}", Revolute("y"), "ground", f"arm{k}", at_parent=at, actuated=True)
-        home[f"motor{k}"] = 0.0
+        b.link(f"arm{k}", upper, f"motor{k}", Revolute("y"), "ground", at, home=0.0, actuated=True)
         for side, across in (("a", -spacing / 2), ("b", spacing / 2)):
-            b.add_body(f"rod{k}{side}", rod)
             # axes y and then x, so that the rod cannot spin about itself
-            b.add_joint(f"elbow{k}{side}", Universal("y", "x"), f"arm{k}", f"rod{k}{side}", at_parent=(arm, across, 0))
-            home[f"elbow{k}{side}"] = [lean, 0.0]
-    b.add_body("platform", Inertia.cylinder(mass, platform_radius, platform_radius / 5))
-    if platform_free:
-        b.add_joint("float", Free(), "ground", "platform")
-        home["float"] = [0, 0, 0, 1, 0, 0, -depth]
-    else:
-        home["ball1a"] = Rotation.from_axis_angle("y", -lean).quaternion
+            elbow, at = Universal("y", "x"), (arm, across, 0)
+            b.link(f"rod{k}{side}", rod, f"elbow{k}{side}", elbow, f"arm{k}", at, home=[lean, 0.0])
+    plate = Inertia.cylinder(mass, platform_radius, platform_radius / 5)
+    b.floating("platform", plate, (0, 0, -depth), free=platform_free)
+    if not platform_free:
+        b.home["ball1a"] = Rotation.from_axis_angle("y", -lean).quaternion
     for k, turn in enumerate(turns, start=1):
         for side, across in (("a", -spacing / 2), ("b", spacing / 2)):
             ends, corner = (f"rod{k}{side}", "platform"), turn.apply((platform_radius, across, 0))
             loop = platform_free or (k, side) != (1, "a")
             b.add_joint(f"ball{k}{side}", Spherical(), *ends, at_parent=(0, 0, -forearm), at_child=corner, loop=loop)
-    b.set_home(home)
+    return b.build()
+
+
+def delta_printer(
+    arm: float = 0.334, delta_radius: float = 0.18, effector_radius: float = 0.03, spacing: float = 0.05,
+    angles: Sequence[float] = tuple(math.radians(x) for x in (210, 330, 90)), mass: float = 0.1,
+) -> Mechanism:  # fmt: skip
+    """3D printer with three towers (a linear Delta): carriages move an effector, which does not rotate, by pairs of rods.
+
+    The coordinate of a carriage is the height of its rod ends above the bed: ``z + sqrt(arm**2 - d**2)`` at height z of the nozzle and horizontal
+    distance d between the ends of a rod. At home the nozzle is on the centre of the bed, which is the world's origin. The dimensions that Klipper
+    calibrates are "carriage<k>.offset" (endstop), "tower<k>.parent.rz" (angle), "carriage<k>.parent.x" (delta_radius) and "ball<k>a.parent.z",
+    "ball<k>b.parent.z" (arm_length, with negative sign).
+
+    Parameters
+    ----------
+    arm : length of the rods, Klipper's `arm_length` [m]
+    delta_radius : horizontal distance between the ends of a rod with the nozzle over the centre of the bed, as in Klipper [m]
+    effector_radius : horizontal distance of the rods' lower ends from the nozzle [m]
+    spacing : distance of the two rods of a carriage [m]
+    angles : (3,) directions of the towers from x, about z [rad]; default: 210, 330 and 90 degrees, those of Klipper's stepper_a, _b and _c
+    mass : mass of a carriage and of the effector [kg]; a rod has a tenth of this mass
+
+    Returns
+    -------
+    Mechanism with the bodies "tower<k>", "carriage<k>", "rod<k>a", "rod<k>b", k = 1, 2, 3, and "effector". The joints are "tower<k>" (Fixed),
+    "carriage<k>" (Prismatic z, actuated), "top<k>a", "top<k>b" (Universal y x), "float", and "ball<k>a", "ball<k>b" (Spherical). The frame
+    "nozzle" is at the centre of the effector, at the height of the rods' lower ends
+
+    Raises
+    ------
+    ModelError
+        A dimension or a mass is not positive, there are not three angles, or the rods do not reach the effector.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> printer = sarrus.mechanisms.delta_printer()
+    >>> q = printer.inverse_kinematics({"nozzle": (0.05, 0.02, 0.01)}, near=printer.assemble())
+    >>> [round(1e3 * float(printer.joint_states(q).q[name][0]), 3) for name in printer.actuated]
+    [248.888, 307.06, 298.887]
+    """
+    positive(arm=arm, delta_radius=delta_radius, effector_radius=effector_radius, spacing=spacing, mass=mass)
+    if not delta_radius < arm:
+        raise ModelError(f"arm must be longer than delta_radius = {delta_radius:g} m to reach the nozzle; got {arm!r}")
+    height = math.sqrt((arm - delta_radius) * (arm + delta_radius))
+    at, carriage = (delta_radius + effector_radius, 0, 0), Inertia.sphere(mass, spacing / 2)
+    drive = ("carriage", Prismatic("z"), at, carriage, (0, 0, 0), height)
+    return _printer("Delta printer", drive, math.asin(delta_radius / arm), arm, effector_radius, spacing, angles, mass)
+
+
+def rotary_delta_printer(
+    upper_arm: float = 0.17, lower_arm: float = 0.32, shoulder_radius: float = 0.0339, shoulder_height: float = 0.4129, effector_radius: float = 0.03,
+    spacing: float = 0.05, angles: Sequence[float] = tuple(math.radians(x) for x in (30, 150, 270)), mass: float = 0.1,
+) -> Mechanism:  # fmt: skip
+    """3D printer with three swinging arms above the bed (a rotary Delta), which move an effector, which does not rotate, by pairs of rods.
+
+    The coordinate of an arm is its angle below the horizontal. At home the nozzle is on the centre of the bed, which is the world's origin.
+
+    Parameters
+    ----------
+    upper_arm, lower_arm : lengths of the arms, and of the rods, Klipper's `upper_arm_length` and `lower_arm_length` [m]
+    shoulder_radius : horizontal distance of the arms' axes from the centre, less `effector_radius`, as in Klipper [m]
+    shoulder_height : height of the arms' axes above the bed, as in Klipper [m]
+    effector_radius : horizontal distance of the rods' lower ends from the nozzle [m]
+    spacing : distance of the two rods of an arm [m]
+    angles : (3,) directions of the arms from x, about z [rad]; default: 30, 150 and 270 degrees, as in Klipper
+    mass : mass of an arm and of the effector [kg]; a rod has a tenth of this mass
+
+    Returns
+    -------
+    Mechanism as of :func:`delta_printer`, with the bodies and joints "arm<k>" (Revolute y, actuated) in place of the carriages
+
+    Raises
+    ------
+    ModelError
+        A dimension or a mass is not positive, there are not three angles, or the arms do not reach the bed.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> printer = sarrus.mechanisms.rotary_delta_printer()
+    >>> q = printer.inverse_kinematics({"nozzle": (0.05, 0.02, 0.01)}, near=printer.assemble())
+    >>> [round(float(printer.joint_states(q).q[name][0]), 4) for name in printer.actuated]
+    [0.6606, 0.9199, 0.8833]
+    """
+    positive(upper_arm=upper_arm, lower_arm=lower_arm, shoulder_radius=shoulder_radius, shoulder_height=shoulder_height)
+    positive(effector_radius=effector_radius, spacing=spacing, mass=mass)
+    # triangle of shoulder, elbow and rod end: the elbow is outside the line from the shoulder to the rod end
+    reach = math.hypot(shoulder_radius, shoulder_height)
+    if not abs(upper_arm - lower_arm) < reach < upper_arm + lower_arm:
+        raise ModelError(
+            f"upper_arm = {upper_arm:g} m and lower_arm = {lower_arm:g} m do not reach the bed, {reach:g} m away"
+        )
+    inner = math.acos((reach**2 + upper_arm**2 - lower_arm**2) / (2 * reach * upper_arm))
+    angle = math.pi - math.atan2(shoulder_height, shoulder_radius) - inner
+    lean = math.atan2(shoulder_radius + upper_arm * math.cos(angle), shoulder_height - upper_arm * math.sin(angle))
+    at, inertia = (
+        (shoulder_radius + effector_radius, 0, shoulder_height),
+        Inertia.rod(mass, (0, 0, 0), (upper_arm, 0, 0)),
+    )
+    drive = ("arm", Revolute("y"), at, inertia, (upper_arm, 0, 0), angle)
+    return _printer("rotary Delta printer", drive, lean, lower_arm, effector_radius, spacing, angles, mass)
+
+
+def _printer(
+    name: str, drive: tuple[str, Prismatic | Revolute, Point, Inertia, Point, float], lean: float, rod: float, effector_radius: float, spacing: float,
+    angles: Sequence[float], mass: float,
+) -> Mechanism:  # fmt: skip
+    """Return a printer with three drives: name, joint, place on the tower, inertia, place of the rod ends, home coordinate. `lean` is the angle of the
+    rods from the vertical [rad].
+    """
+    moving, joint, at, inertia, end, home = drive
+    if np.shape(angles) != (3,):
+        raise ModelError(f"angles must be three angles [rad], one for each tower; got {angles!r}")
+    b = Drawing(name)
+    down = lean - (home if isinstance(joint, Revolute) else 0.0)
+    turns = [Transform.from_rpy(0, 0, real("angles", angle)) for angle in angles]
+    for k, turn in enumerate(turns, start=1):
+        b.link(f"tower{k}", Inertia.sphere(mass, spacing / 2), f"tower{k}", Fixed(), "ground", turn)
+        b.link(f"{moving}{k}", inertia, f"{moving}{k}", joint, f"tower{k}", at, home=home, actuated=True)
+        for side, across in (("a", -spacing / 2), ("b", spacing / 2)):
+            part = Inertia.rod(mass / 10, (0, 0, 0), (0, 0, -rod))
+            top = np.add(end, (0, across, 0))
+            b.link(f"rod{k}{side}", part, f"top{k}{side}", Universal("y", "x"), f"{moving}{k}", top, home=[down, 0.0])
+    b.floating("effector", Inertia.cylinder(mass, effector_radius, effector_radius / 5), (0, 0, 0))
+    b.add_frame("nozzle", "effector", (0, 0, 0))
+    for k, turn in enumerate(turns, start=1):
+        for side, across in (("a", -spacing / 2), ("b", spacing / 2)):
+            ball, ends = f"ball{k}{side}", (f"rod{k}{side}", "effector")
+            corner = turn.apply((effector_radius, across, 0))
+            b.add_joint(ball, Spherical(), *ends, at_parent=(0, 0, -rod), at_child=corner, loop=True)
     return b.build()
 
 
@@ -275,22 +389,19 @@ def cable_platform(
     ((8,), True)
     """
     positive(length=length, width=width, height=height, platform=platform, mass=mass)
-    if not is_zero(radius):
-        positive(radius=radius)
+    positive_or_zero(radius=radius)
     sides = platform * np.array([0.6, 1.0, 0.6])
     room = np.array([length, width, height])
     if (sides + 8.0 * radius >= room).any():
         raise ModelError(f"a platform of {platform:g} m with pulleys of {radius:g} m does not fit into the room")
-    b = Builder("cable platform")
-    b.add_body("platform", Inertia.box(mass, sides))
-    b.add_joint("float", Free(), "ground", "platform")
+    b = Drawing("cable platform")
+    b.floating("platform", Inertia.box(mass, sides), (0, 0, height / 2))
     for k in range(8):
         up, corner = (1, -1)[k // 4], np.array([(1, 1), (-1, 1), (-1, -1), (1, -1)][k % 4])
         post = (*(corner * room[:2] / 2), (1 + up) * height / 2)
         hook = (*(corner * sides[:2] / 2), -up * sides[2] / 2)
         axis = "z" if up > 0 else "-z"
         b.add_cable(f"cable{k + 1}", ("ground", post), ("platform", hook), radius=radius, axis=axis, actuated=True)
-    b.set_home({"float": [0, 0, 0, 1, 0, 0, height / 2]})
     return b.build()
 
 
@@ -349,27 +460,22 @@ def stewart(
         feet.append(base_radius * np.array([math.cos(below), math.sin(below), 0]))
         tops.append(platform_radius * np.array([math.cos(above), math.sin(above), 0]))
 
-    b = Builder("Stewart platform")
-    home: dict[str, ArrayLike] = {}
+    b = Drawing("Stewart platform")
     for k, (foot, top) in enumerate(zip(feet, tops, strict=True), start=1):
         leg = np.add(top, (0, 0, height)) - foot
         length = float(np.linalg.norm(leg))
         half = 0.6 * length  # each of the leg's two parts has this length, so that they overlap
-        b.add_body(f"cylinder{k}", Inertia.rod(leg_mass, (0, 0, 0), (0, 0, half), radius=half / 20))
-        b.add_body(f"piston{k}", Inertia.rod(leg_mass, (0, 0, -half), (0, 0, 0), radius=half / 40))
-        b.add_joint(f"foot{k}", Universal("x", "y"), "ground", f"cylinder{k}", at_parent=foot)
-        b.add_joint(f"leg{k}", Prismatic("z"), f"cylinder{k}", f"piston{k}", actuated=True)
         tilt = math.atan2(-leg[1], leg[2]), math.asin(leg[0] / length)
-        home |= {f"foot{k}": tilt, f"leg{k}": length}
+        cylinder = Inertia.rod(leg_mass, (0, 0, 0), (0, 0, half), radius=half / 20)
+        b.link(f"cylinder{k}", cylinder, f"foot{k}", Universal("x", "y"), "ground", foot, home=tilt)
+        piston = Inertia.rod(leg_mass, (0, 0, -half), (0, 0, 0), radius=half / 40)
+        b.link(f"piston{k}", piston, f"leg{k}", Prismatic("z"), f"cylinder{k}", home=length, actuated=True)
         if k == 1 and not platform_free:
             turn = Rotation.from_axis_angle("x", tilt[0]) @ Rotation.from_axis_angle("y", tilt[1])
-            home["ball1"] = turn.inverse().quaternion
-    b.add_body("platform", Inertia.cylinder(platform_mass, platform_radius, platform_radius / 10))
-    if platform_free:
-        b.add_joint("float", Free(), "ground", "platform")
-        home["float"] = [0, 0, 0, 1, 0, 0, height]
+            b.home["ball1"] = turn.inverse().quaternion
+    plate = Inertia.cylinder(platform_mass, platform_radius, platform_radius / 10)
+    b.floating("platform", plate, (0, 0, height), free=platform_free)
     for k, top in enumerate(tops, start=1):
         loop = platform_free or k > 1
         b.add_joint(f"ball{k}", Spherical(), f"piston{k}", "platform", at_child=top, loop=loop)
-    b.set_home(home)
     return b.build()

@@ -6,13 +6,11 @@ import math
 
 import numpy as np
 
-from .._arrays import ArrayLike
-from ..building.builder import Builder
 from ..building.tables import from_sdof
-from ..description.joints import Fixed, Free, Prismatic, Revolute, Universal
+from ..description.joints import Fixed, Prismatic, Revolute, Universal
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Rotation, Transform
-from .drawing import true_or_false
+from .drawing import Drawing, true_or_false
 
 
 def four_link_chain() -> Mechanism:
@@ -41,16 +39,14 @@ def four_link_chain() -> Mechanism:
     # displacements "Disp" of Table 5.1
     upright = np.array([[0.0, 0.0, 2.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
     moments = ((1, 1, 0.1), (0.02, 0.2, 0.2), (0.2, 0.2, 0.02), (0.02, 0.2, 0.2))
-    b = Builder("four-link chain", gravity=(0, 0, -10))
+    b = Drawing("four-link chain", gravity=(0, 0, -10))
     parent, place = "ground", np.zeros(3)
     for k, (mass, end, moment) in enumerate(zip((2, 1, 1, 1), upright, moments, strict=True), start=1):
-        link = f"link{k}"
-        b.add_body(link, Inertia(mass, end / 2, np.diag(moment)))
-        b.add_joint(f"joint{k}", Revolute("y", damping=0.25), parent, link, at_parent=place, actuated=True)
-        parent, place = link, end
+        link, hinge = Inertia(mass, end / 2, np.diag(moment)), Revolute("y", damping=0.25)
+        b.link(f"link{k}", link, f"joint{k}", hinge, parent, place, home=0.0, actuated=True)
+        parent, place = f"link{k}", end
     b.add_joint("pin", Revolute("y"), "ground", "link4", at_parent=upright.sum(axis=0), at_child=place, loop=True)
     b.add_frame("tip", "link4", place)
-    b.set_home({f"joint{k}": 0.0 for k in range(1, 5)})
     return b.build()
 
 
@@ -85,21 +81,18 @@ def two_links(reference_free: bool = True) -> Mechanism:
     true_or_false(reference_free=reference_free)
     angle, end = math.pi / 4, np.array([1.5, 0, 0])
     distance = np.array([0.8, 0, 0])
-    b = Builder("two links and a reference member", gravity=(0, 0, -10))
+    b = Drawing("two links and a reference member", gravity=(0, 0, -10))
+    link = Inertia(1.0, (0.75, 0, 0), np.diag([0.025, 0.25, 0.25]))
     for k in (1, 2):
-        b.add_body(f"link{k}", Inertia(1.0, (0.75, 0, 0), np.diag([0.025, 0.25, 0.25])))
-        b.add_joint(f"joint{k}", Revolute("y"), "ground", f"link{k}", at_parent=(k - 1) * distance, actuated=True)
-    b.add_body("reference", Inertia(5.0, (0, 0, 0), 0.5 * np.eye(3)))
-    home: dict[str, ArrayLike] = {"joint1": angle, "joint2": angle}
-    if reference_free:
-        b.add_joint("float", Free(), "ground", "reference")
-        home["float"] = [0, 0, 0, 1, *(Rotation.from_axis_angle("y", angle).apply(end) + distance / 2)]
-    else:
-        home["tip1"] = -angle
+        at = (k - 1) * distance
+        b.link(f"link{k}", link, f"joint{k}", Revolute("y"), "ground", at, home=angle, actuated=True)
+    middle = Rotation.from_axis_angle("y", angle).apply(end) + distance / 2
+    b.floating("reference", Inertia(5.0, (0, 0, 0), 0.5 * np.eye(3)), middle, free=reference_free)
+    if not reference_free:
+        b.home["tip1"] = -angle
     for k, at in ((1, -distance / 2), (2, distance / 2)):
         loop = reference_free or k == 2
         b.add_joint(f"tip{k}", Revolute("y"), f"link{k}", "reference", at_parent=end, at_child=at, loop=loop)
-    b.set_home(home)
     return b.build()
 
 
@@ -147,31 +140,23 @@ def hslm(reference_free: bool = True) -> Mechanism:
     """
     true_or_false(reference_free=reference_free)
     turn = [Rotation.from_axis_angle("y", yaw) for yaw, _ in CHAINS]
-    b = Builder("High Stiffness Low Mass mechanism", gravity=(0, -10, 0))
-    home: dict[str, ArrayLike] = {}
+    b = Drawing("High Stiffness Low Mass mechanism", gravity=(0, -10, 0))
+    first = Inertia(2.0, (0.5, 0, 0), np.diag([0.05, 0.5, 0.5]))
+    second = Inertia(0.5, (0.05, 0, 0), np.diag([0.00006, 0.0006, 0.0006]))
+    # the slide's coordinate is the distance of the link's far end from the pivot, as in the table
+    tip = (REACH, 0, 0)
     for k, (yaw, at) in enumerate(CHAINS, start=1):
-        first = Rotation.from_axis_angle("z", SLOPE).apply((REACH, 0, 0))
-        leg = turn[k - 1].apply(np.add(first, (WRIST, 0, 0)))
-        b.add_body(f"cylinder{k}")
-        b.add_body(f"link1_{k}", Inertia(2.0, (0.5, 0, 0), np.diag([0.05, 0.5, 0.5])))
-        b.add_body(f"cross{k}")
-        b.add_body(f"link2_{k}", Inertia(0.5, (0.05, 0, 0), np.diag([0.00006, 0.0006, 0.0006])))
-        b.add_joint(f"swing{k}", Universal("y", "z"), "ground", f"cylinder{k}", at_parent=np.subtract(at, leg))
-        # the slide's coordinate is the distance of the link's far end from the pivot, as in the table
-        tip = (REACH, 0, 0)
-        b.add_joint(f"slide{k}", Prismatic("x"), f"cylinder{k}", f"link1_{k}", at_child=tip, actuated=True)
-        b.add_joint(f"yaw{k}", Revolute("y"), f"link1_{k}", f"cross{k}", at_parent=tip)
-        b.add_joint(f"pitch{k}", Revolute("z"), f"cross{k}", f"link2_{k}", actuated=True)
-        home |= {f"swing{k}": [yaw, SLOPE], f"slide{k}": REACH, f"yaw{k}": 0.0, f"pitch{k}": -SLOPE}
-    b.add_body("reference", Inertia(5.0, (0, 0, 0), 0.5 * np.eye(3)))
-    if reference_free:
-        b.add_joint("float", Free(), "ground", "reference")
-        home["float"] = [0, 0, 0, 1, 0, 0, 0]
+        leg = turn[k - 1].apply(np.add(Rotation.from_axis_angle("z", SLOPE).apply(tip), (WRIST, 0, 0)))
+        pivot, (cylinder, link1) = np.subtract(at, leg), (f"cylinder{k}", f"link1_{k}")
+        b.link(cylinder, None, f"swing{k}", Universal("y", "z"), "ground", pivot, home=[yaw, SLOPE])
+        b.link(link1, first, f"slide{k}", Prismatic("x"), cylinder, at_child=tip, home=REACH, actuated=True)
+        b.link(f"cross{k}", None, f"yaw{k}", Revolute("y"), link1, tip, home=0.0)
+        b.link(f"link2_{k}", second, f"pitch{k}", Revolute("z"), f"cross{k}", home=-SLOPE, actuated=True)
+    b.floating("reference", Inertia(5.0, (0, 0, 0), 0.5 * np.eye(3)), (0, 0, 0), free=reference_free)
     for k, (_, at) in enumerate(CHAINS, start=1):
         wrist, place = (WRIST, 0, 0), Transform(turn[k - 1], at)
         ends, loop = (f"link2_{k}", "reference"), reference_free or k > 1
         b.add_joint(f"weld{k}", Fixed(), *ends, at_parent=wrist, at_child=place, loop=loop)
-    b.set_home(home)
     return b.build()
 
 

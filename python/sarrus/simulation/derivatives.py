@@ -118,7 +118,7 @@ def step(robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, **options: Unp
     q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s] before the step
     dt : length of the step [s]
     controller : force elements of :mod:`sarrus.control`, as for :func:`~sarrus.simulate_many`; constant efforts during the step are
-        ``EffortTable([time], u[None], motors)``
+        ``EffortTable([time], u[None], motors)``. Parameters with n values give n steps, of n states or of the same state
     method : a method with fixed steps except "independent", "contact" and "rosenbrock"; default: "auto", which selects "implicit_midpoint"
         for compliant contacts or bristles
     stabilisation, gains : as for :func:`~sarrus.simulate`, except "corrective"
@@ -331,6 +331,8 @@ class _Steps:
         q, v = (np.broadcast_to(x, (*shape, x.shape[-1])).reshape(count, x.shape[-1]) for x in (q, v))
         (prepared,) = _prepared([robot], values["controller"], steps, q, [slice(None)], varies=True)
         q, v, parameters = _equally_many(robot, q, v, prepared.forces.parameters, 1)
+        if len(q) != count:  # one state, with a controller that has one row of parameters for each step
+            shape, count = (len(q),), len(q)
         core = prepared.setup.core()
         check_smooth(core)
         x, begun = prepared.setup.begin(core, q, v, steps.start, {}, threads)

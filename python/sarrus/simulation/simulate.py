@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import signal
 import threading
 import time as clock
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import Array, ArrayLike, checked_number, checked_text, is_masked, real_array
+from .._arrays import Array, ArrayLike, checked_count, checked_number, checked_text, is_masked, real_array
 from .._core import Status
 from .._renamed import with_new_kinds
 from ..analysis.linear_algebra import velocity_scale
@@ -34,7 +35,7 @@ __all__ = ["Event", "simulate"]
 def simulate(
     mechanism: Mechanism, q: ArrayLike | None = None, v: ArrayLike | None = None, duration: float | None = None,
     controller: Controller | ForceElement | Sequence[Controller | ForceElement] | None = None, *, rtol: float = 1e-6, atol: float = 1e-9,
-    times: ArrayLike | None = None, events: Event | EventFunction | Iterable[Event | EventFunction] = (), max_step: float = np.inf,
+    times: ArrayLike | None = None, every: int = 1, events: Event | EventFunction | Iterable[Event | EventFunction] = (), max_step: float = np.inf,
     resume: Trajectory | Mapping[str, Any] | None = None, progress: bool = False, sensitivities: Iterable[str] | None = None,
     **options: Unpack[RunOptions],
 ) -> Trajectory:  # fmt: skip
@@ -80,6 +81,7 @@ def simulate(
         (K_v, K_p), default (40, 60) as in the example of the thesis; these depend on the masses of the mechanism. "projection" and "none" have no
         gains
     times : (n,) increasing times of the samples [s]; default: the initial time, every dt, and the final time
+    every : number of steps dt between samples, as in :func:`simulate_many`: with the default dt of 1 ms, 10 gives samples 10 ms apart
     events : :class:`Event` or functions (t, q, v) whose zeros end the simulation; several events need distinct names, ``Event(function, name=...)``
     max_step : longest step of "dopri5" [s]; a step that is too short to advance the time raises ValueError
     limits : treatment of the `limits`, `velocity_limit` and `effort_limit` of joints. ``statistics["limits"]`` lists all violations
@@ -155,19 +157,28 @@ def simulate(
     felt_at = q if checkpoint is None else checkpoint["felt_at"]
     prepared = Prepared.of(mechanism, functions_and_elements(controller), stepping, felt_at, varies=varies)
     adaptive = METHODS[prepared.setup.method].adaptive
+    every = checked_count("every", every)
+    if every > 1 and times is not None:
+        raise ValueError("times= and every= both determine the samples; pass one of them")
     if adaptive:
         stepping.timing.check_longest_step(max_step)
+        if every > 1:
+            start, end = stepping.start, stepping.start + stepping.duration
+            count = math.ceil(stepping.duration / (every * stepping.dt) * (1.0 - 1e-12))
+            times = np.append(start + every * stepping.dt * np.arange(count), end)
     if sensitivities is not None:
         from .derivatives import along_run, checked_names
 
-        if named_events or times is not None or resume is not None:
-            raise ValueError("sensitivities= requires all steps from the start of a run: omit events, times, resume")
+        if named_events or times is not None or resume is not None or every > 1:
+            raise ValueError(
+                "sensitivities= requires all steps from the start of a run: omit events, times, every, resume"
+            )
         sensitivities = checked_names(prepared, sensitivities)
 
-    def attempt(every: int) -> Integration:
+    def attempt(divisor: int) -> Integration:
         integration = Integration(prepared, stepping, named_events)
-        integration.restore(checkpoint) if checkpoint is not None else integration.begin(q, v, every)
-        integration.go(times, (rtol, atol, max_step), progress)
+        integration.restore(checkpoint) if checkpoint is not None else integration.begin(q, v, divisor)
+        integration.go(times, every, (rtol, atol, max_step), progress)
         return integration
 
     # the step is fixed if the caller sets dt, or if functions of the caller may count their calls; a resumed run keeps its step
@@ -291,14 +302,16 @@ class Integration:
             "felt_at": felt_at, "force_elements": forces, "counted": self.core.counted, "every": self.every, **self.core.state,
         }  # fmt: skip
 
-    def go(self, times: ArrayLike | None, tolerances: tuple[float, ...], progress: bool) -> None:
+    def go(self, times: ArrayLike | None, every: int, tolerances: tuple[float, ...], progress: bool) -> None:
         """Run the simulation to its end, and examine its steps."""
         core, stepping = self.core, self.stepping
         parts: list[Any] = []
         begun, begun_at, first = clock.perf_counter(), core.state["x"], stepping.start
         samples = None if times is None else _sample_times(times, first, first + stepping.duration)
-        setup.check_memory(stepping.duration / stepping.dt + 2.0 if samples is None else samples.size, 1, core.size)
-        core.aim(first + stepping.duration, samples, self.every, tolerances)
+        setup.check_memory(
+            stepping.duration / stepping.dt / every + 2.0 if samples is None else samples.size, 1, core.size
+        )
+        core.aim(first + stepping.duration, samples, self.every * every, tolerances)
         # chunks are computed by a call, not by a generator, which would convert a caller's StopIteration into RuntimeError
         with setup.progress_bar(stepping.duration, progress) as report, _ending_by_signal(core):
             while not (parts and core.finished):

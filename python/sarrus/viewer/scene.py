@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Array
+from .._showing import listed
 from ..description.joints import axis_frame
 from ..description.specs import VisualSpec
-from ..figures.skeleton import Skeleton
+from ..figures.canvas import round_length
+from ..figures.skeleton import Skeleton, moved
 from ..mechanism import Mechanism
 from ..shapes import Mesh
 from ..simulation.trajectory import Trajectory
@@ -105,15 +107,13 @@ class Scene:
 
     def show(self, q: Array) -> None:
         """Move all bodies, and the bars that stretch, to a configuration q (nq,)."""
-        kinematics = self.mechanism.kinematics(q)
+        poses, _ = self.skeleton.poses(q)
         for body, node in self.nodes.items():
-            pose = kinematics.pose(body)
-            node.wxyz, node.position = wxyz(pose[:3, :3]), pose[:3, 3]
-        if self._slides:
-            ends = self.skeleton.segments_flat(q)
-            for k, mesh in self._slides:
-                mesh.vertices = capsule(ends[k, 0], ends[k, 1], 0.5 * self._radius)[0]
-        self.labels.show({"ground": np.eye(4), **{body: kinematics.pose(body) for body in self.mechanism.bodies}})
+            node.wxyz, node.position = wxyz(poses[body][:3, :3]), poses[body][:3, 3]
+        ends = self.skeleton.segments_flat(q) if self._slides else np.zeros((0, 2, 3))
+        for k, mesh in self._slides:
+            mesh.vertices = capsule(ends[k, 0], ends[k, 1], 0.5 * self._radius)[0]
+        self.labels.show(poses)
 
     def reveal(self, kind: str, visible: bool) -> None:
         """Show or hide the names of all "bodies", "joints" or "frames", and the axes of frames."""
@@ -208,8 +208,7 @@ class Scene:
         lines = {"axes_length": 4 * self._radius, "axes_radius": 0.3 * self._radius, "visible": False}
         for k, frame in enumerate(self.mechanism.description.frames):
             path, at = f"{self._paths[frame.body]}/frame{k}", frame.placement
-            axes = self._scene.add_frame(path, wxyz=wxyz(at.rotation), position=at.translation, **lines)
-            self._axes.append(axes)
+            self._axes.append(self._scene.add_frame(path, wxyz=wxyz(at.rotation), position=at.translation, **lines))
             self._label("frames", frame.name, frame.body, at.translation)
 
     def _draw_surroundings(self, points: Array, ends: Array, up: Array) -> None:
@@ -238,12 +237,11 @@ class Scene:
         if not self.visuals:
             points = self.skeleton._points(q)
             return points if len(points) else np.zeros((1, 3))
-        kinematics = self.mechanism.kinematics(q)
+        poses, _ = self.skeleton.poses(q)
         bare = [k for k, bar in enumerate(self.skeleton.bars) if bar.owner not in self._dressed]
         parts = [self.skeleton.segments_flat(q)[bare].reshape(-1, 3)]
         for look, _ in self.visuals:
-            pose = kinematics.pose(look.visual.body) if look.visual.body in self.nodes else np.eye(4)
-            parts.append(look.vertices @ pose[:3, :3].T + pose[:3, 3])
+            parts.append(moved(poses[look.visual.body][None], look.vertices))
         return np.concatenate(parts)
 
     def _passed(self, runs: Sequence[Trajectory]) -> Array:
@@ -283,10 +281,7 @@ def _looks(visuals: tuple[VisualSpec, ...]) -> tuple[list[Look], list[str]]:
             looks.append(Look(visual, (content.vertices, content.faces), shape.scale, content.sharp, content.colored))
         except shapes.MeshError as error:
             faults.setdefault(error.cause, {})[error.file] = None
-    return looks, [
-        f"not shown: {next(iter(files))}{f' and {len(files) - 1} more' if len(files) > 1 else ''}: {cause}"
-        for cause, files in faults.items()
-    ]
+    return looks, [f"not shown: {listed(files, 1)}: {cause}" for cause, files in faults.items()]
 
 
 def _dressed(mechanism: Mechanism, looks: list[Look]) -> set[str]:
@@ -304,17 +299,6 @@ def _up(mechanism: Mechanism) -> Array:
     """Return the upward direction (3,), opposite to gravity; z if there is no gravity."""
     strength = float(np.linalg.norm(mechanism.gravity))
     return -mechanism.gravity / strength + 0.0 if strength > 0 else np.array([0.0, 0.0, 1.0])
-
-
-def round_length(x: float) -> float:
-    """Return the largest number of the form 1, 2 or 5 times a power of ten that is at most x.
-
-    >>> from sarrus.viewer.scene import round_length
-    >>> round_length(0.7)
-    0.5
-    """
-    power = 10.0 ** math.floor(math.log10(x))
-    return max(k for k in (1.0, 2.0, 5.0) if k * power <= x * (1 + 1e-9)) * power
 
 
 # ---- cameras ---------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from .._arrays import Array, ArrayLike, NDArray
 from .._core.spatial import quaternion_from_rotation
 from ..errors import SarrusError, raise_no_such_name
 from ..figures.figures import force_on_child
-from ..figures.skeleton import FLAT, Place, Skeleton
+from ..figures.skeleton import FLAT, Place, Skeleton, principal
 from ..io.mesh_files import MeshError as MeshError
 from ..io.mesh_files import find as find
 from ..io.mesh_files import opened
@@ -168,9 +168,8 @@ def plate(points: Array, thickness: float) -> tuple[Triangles, bool]:
     >>> np.ptp(vertices, axis=0).tolist(), flat
     ([1.0, 1.0, 0.2], True)
     """
-    middle = points.mean(axis=0)
-    _, extents, axes = np.linalg.svd(points - middle)
-    flat = len(points) < 4 or bool(extents[2] <= FLAT * extents[0])
+    _, extents, axes = principal(points)
+    flat = bool(extents[2] <= FLAT * extents[0])
     if flat:
         points = np.concatenate([points + side * thickness / 2 * axes[2] for side in (1, -1)])
     # three points form a face if all other points are on one side of their plane; testing all triples is fast enough for few points
@@ -240,8 +239,7 @@ class Forces:
             if self._node is not None:
                 self._node.visible = False
             return f"No forces: {error}"
-        forces = [force_on_child(robot, q, name, np.asarray(load)) for name, load in loads.items()]
-        forces += touching
+        forces = [*(force_on_child(robot, q, name, np.asarray(load)) for name, load in loads.items()), *touching]
         arrows = np.nan_to_num(np.array(forces).reshape(-1, 2, 3))
         largest = max(largest, float(np.linalg.norm(arrows[:, 1], axis=1).max(initial=0.0)))
         # the scale does not change between pictures, unless arrows become too long, or too short to be visible
@@ -318,13 +316,8 @@ class Ghosts:
     """Translucent copies of the mechanism, which show several `runs` at one time."""
 
     def __init__(
-        self,
-        scene: Any,
-        skeleton: Skeleton,
-        runs: list[Trajectory],
-        colors: dict[str, Any],
-        parts: dict[str, Triangles],
-    ) -> None:
+        self, scene: Any, skeleton: Skeleton, runs: list[Trajectory], colors: dict[str, Any], parts: dict[str, Triangles]
+    ) -> None:  # fmt: skip
         self._skeleton, self.runs = skeleton, runs
         self._q = np.array([run.q[0] for run in runs])
         self._nodes: dict[str, Any] = {}
@@ -335,34 +328,30 @@ class Ghosts:
         for body, mesh in parts.items():
             path = f"/ghosts/{skeleton.mechanism.bodies.index(body)}"
             self._nodes[body] = scene.add_batched_meshes_simple(path, *mesh, batched_colors=colors[body], **many)
+        # a mesh of a rod of one metre, which is scaled to the rod's length
         rod = capsule(np.zeros(3), np.array([0.0, 0.0, 1.0]), 0.006 * skeleton.size)
+        many["batched_scales"] = np.ones((len(runs), 3))
         for k, bar in enumerate(skeleton.bars):
             if bar.first[0] != bar.second[0]:
-                # a mesh of a rod of one metre, which is scaled to the rod's length
-                color = colors.get(bar.owner, (150, 150, 150))
-                node = scene.add_batched_meshes_simple(
-                    f"/ghosts/slide{k}", *rod, batched_colors=color, batched_scales=np.ones((len(runs), 3)), **many
-                )
-                self._slides.append((k, node))
+                many["batched_colors"] = colors.get(bar.owner, (150, 150, 150))
+                self._slides.append((k, scene.add_batched_meshes_simple(f"/ghosts/slide{k}", *rod, **many)))
 
     def show(self, time: float) -> None:
         """Move all runs to a time [s]; a run that has ended stays at its last sample."""
         q = np.array([run.at(np.clip(time, run.t[0], run.t[-1]))[0] for run in self.runs])
         # a diverged run stays at its last finite configuration on the screen
         self._q = q = np.where(np.isfinite(q).all(axis=1, keepdims=True), q, self._q)
-        kinematics = self._skeleton.mechanism.kinematics(q)
+        poses, _ = self._skeleton.poses(q)
         for body, node in self._nodes.items():
-            pose = kinematics.pose(body)
+            pose = poses[body]
             node.batched_wxyzs, node.batched_positions = wxyz(pose[:, :3, :3]), pose[:, :3, 3]
-        if self._slides:
-            ends = self._skeleton.segments_flat(q)
-            for k, node in self._slides:
-                vector = ends[:, k, 1] - ends[:, k, 0]
-                length = np.linalg.norm(vector, axis=1)
-                node.batched_positions = ends[:, k, 0]
-                width = np.ones_like(length)
-                node.batched_scales = np.stack([width, width, np.maximum(length, 1e-9)], axis=1)
-                node.batched_wxyzs = _from_z(vector / np.maximum(length, 1e-300)[:, None])
+        ends = self._skeleton.segments_flat(q) if self._slides else np.zeros((len(q), 0, 2, 3))
+        for k, node in self._slides:
+            vector = ends[:, k, 1] - ends[:, k, 0]
+            length = np.linalg.norm(vector, axis=1, keepdims=True)
+            node.batched_positions = ends[:, k, 0]
+            node.batched_scales = np.maximum(length, 1e-9) ** [0.0, 0.0, 1.0]
+            node.batched_wxyzs = _from_z(vector / np.maximum(length, 1e-300))
 
 
 def picked(count: int) -> list[int]:

@@ -20,7 +20,8 @@ import threading
 import time as clock
 import warnings
 import webbrowser
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,14 +30,16 @@ from .._arrays import Array, ArrayLike, check_mapping, checked_count, checked_nu
 from .._core import branch_outcome
 from .._files import needed
 from ..analysis.closing import closing
+from ..analysis.independent_coordinates import showing
 from ..analysis.linear_algebra import ScaledLoops
 from ..control.path import Chart
 from ..errors import AssemblyError, ModelError, ShapeError, StateError, printable, raise_no_such_name
+from ..figures.canvas import round_length
 from ..figures.skeleton import Skeleton
 from ..mechanism import Mechanism, checked_mechanism
 from ..simulation.sweep import Sweep
 from ..simulation.trajectory import Trajectory
-from .scene import PRESETS, Scene, round_length
+from .scene import PRESETS, Scene
 from .shapes import picked
 
 if TYPE_CHECKING:
@@ -132,7 +135,8 @@ class View:
         runs = _checked_runs(mechanism, trajectory)
         needed("viser", "the view needs viser", "'viser<1.2'")
         self.mechanism, self.runs = mechanism, runs
-        sound = [k for k, start in enumerate(runs.q[:, 0] if isinstance(runs, Sweep) else runs) if _begins(start)]
+        begun = np.isfinite(runs.q[:, 0]).all(axis=1) if isinstance(runs, Sweep) else [len(run) > 0 for run in runs]
+        sound = np.flatnonzero(begun).tolist()
         if trajectory is not None and not sound:
             raise ValueError("nothing to show: no run has a sample")
         self.trajectory: Trajectory | None = runs[sound[0]] if sound else None
@@ -323,30 +327,33 @@ class View:
     def _listen(self) -> None:
         panel = self._panel
         for name, slider in panel.sliders.items():
-            slider.on_update(lambda _, name=name: self._on_slider(name))
+            slider.on_update(
+                lambda _, name=name: self._by_user(lambda: self.move({name: float(panel.sliders[name].value)}))
+            )
         panel.home.on_click(lambda _: self.home())
         if hasattr(panel, "configurations"):
             panel.configurations.on_update(lambda event: self._on_configuration(event.target.value))
         panel.views.on_click(lambda event: self._scene.camera.look(event.client, event.target.value))
         for kind, box in panel.boxes.items():
             box.on_update(lambda event, kind=kind: self._scene.reveal(kind, event.target.value))
-        panel.forces.on_update(lambda _: self._redraw())
+        panel.forces.on_update(lambda _: self._by_user(self._show))
         panel.dark.on_update(lambda event: self._darken(event.target.value))
         if self._scene.visuals:
             panel.visuals.on_update(lambda event: self._scene.show_visuals(event.target.value))
         if self.trajectory is not None:
             panel.play.on_click(lambda _: self.pause() if self._playing.is_set() else self.play())
-            panel.clock.on_update(lambda _: self._on_clock())
+            panel.clock.on_update(lambda _: self._by_user(self._on_clock))
         if len(self.runs) > 1:
-            panel.run.on_update(lambda _: self._on_run())
+            panel.run.on_update(lambda _: self._by_user(lambda: self.choose(int(panel.run.value))))
 
-    def _on_slider(self, name: str) -> None:
-        """Move the mechanism to a slider's value, unless the program itself has set the slider."""
+    def _by_user(self, action: Callable[[], object]) -> None:
+        """Do what a user requests by a control, unless the program itself has set the control.
+
+        The action reads the control's value with the lock held: dragging sends many messages, and only the last value is needed.
+        """
         with self._lock:
-            if self._showing or self._closed:
-                return
-            # the value is read after acquiring the lock: dragging sends many messages, and only the last value is needed
-            self.move({name: float(self.sliders[name].value)})
+            if not self._showing and not self._closed:
+                action()
 
     def _on_configuration(self, name: str) -> None:
         """Show a named configuration, with loops closed near it if possible."""
@@ -359,19 +366,8 @@ class View:
             self.set(q)
 
     def _on_clock(self) -> None:
-        with self._lock:
-            if not self._showing and not self._closed:
-                self.pause()
-                self.seek(float(self._panel.clock.value))
-
-    def _on_run(self) -> None:
-        with self._lock:
-            if not self._showing and not self._closed:
-                self.choose(int(self._panel.run.value))
-
-    def _redraw(self) -> None:
-        with self._lock:
-            self._show()
+        self.pause()
+        self.seek(float(self._panel.clock.value))
 
     def _darken(self, dark: bool) -> None:
         with self._server.atomic():
@@ -437,9 +433,8 @@ def _checked_runs(mechanism: Mechanism, trajectory: Any) -> Sweep | Sequence[Tra
     """Return the runs to play back."""
     if trajectory is None:
         return ()
-    runs = (trajectory,) if isinstance(trajectory, Trajectory) else trajectory
-    several = isinstance(runs, Sequence) and all(isinstance(run, Trajectory) for run in runs)
-    if not several and not isinstance(runs, Sweep):
+    runs = trajectory if isinstance(trajectory, Sweep | Sequence) else (trajectory,)
+    if not isinstance(runs, Sweep) and not all(isinstance(run, Trajectory) for run in runs):
         raise TypeError(f"trajectory must be a Trajectory, a list of them or a Sweep; got {trajectory!r}")
     if isinstance(runs, Sweep) and runs.mechanisms is not None:
         _check_alike(mechanism, runs)
@@ -467,11 +462,6 @@ def in_notebook() -> bool:
     """Return True in the kernel of a notebook, which displays the result of a cell."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return hasattr(shell, "kernel")
-
-
-def _begins(run: Trajectory | Array) -> bool:
-    """Return True if a run has samples, or if the first state of a run is finite."""
-    return len(run) > 0 if isinstance(run, Trajectory) else bool(np.isfinite(run).all())
 
 
 # ---- independent coordinates that move a mechanism with its loops closed ---------------------------------------------
@@ -526,9 +516,9 @@ class Inputs:
         end = [goal.get(k, x) for k, x in zip(rows, start, strict=True)]
         loops = closing(self.mechanism, (), (), tuple(self._single[k] for k in rows))
         neutral = self.mechanism.neutral()
-        rows_of_state = np.zeros(
-            self.mechanism._pfaffian_numbers(q, None).shape[-1] if self.mechanism._asks_for_rows else 0
-        )
+        rows_of_state = np.zeros(0)
+        if self.mechanism._asks_for_rows:
+            rows_of_state = np.zeros(self.mechanism._pfaffian_numbers(q, None).shape[-1])
         inputs = [np.concatenate([[self.loops.time or 0.0], neutral, rows_of_state, x]) for x in (start, end)]
         steps = np.array([*STEPS, CLOSED])
         answer = loops.robot._move_along_branch(q, loops.fixed_mask, loops.loops.scale(), steps, np.concatenate(inputs))
@@ -553,24 +543,12 @@ class Inputs:
         rank = int((sizes > 1e-7 * max(1.0, sizes.max(initial=0.0))).sum())
         scale = self.loops.column_scale
         shown = (self._chart.rates(q, np.eye(self.mechanism.nv)).T * scale / scale[:, None]) @ directions[rank:].T
-        chosen: list[int] = []
-
-        def take(k: int) -> None:
-            nonlocal shown
-            chosen.append(k)
-            along = shown[k] / np.linalg.norm(shown[k])
-            shown = shown - np.outer(shown @ along, along)
-
+        projector = shown @ shown.T
         motors = [k for k, name in enumerate(self.joints) if name in self.mechanism.actuated]
-        for candidates in (motors, range(self.mechanism.nv)):
-            while len(chosen) < self.mechanism.nv - rank:
-                # choose the candidate of largest norm, and the first of those with equal norm; norms are rounded so that rounding errors do not
-                # affect the choice
-                best = max(candidates, key=lambda k: (float(np.linalg.norm(shown[k]).round(6)), -k), default=-1)
-                if best < 0 or np.linalg.norm(shown[best]) < 1e-3:
-                    break
-                take(best)
-        chosen.sort()
+        of_motors = projector[np.ix_(motors, motors)]
+        driven = min(int(np.linalg.matrix_rank(of_motors, tol=1e-6, hermitian=True)), len(projector) - rank)
+        first = [motors[k] for k in showing(of_motors, driven)]
+        chosen = sorted(showing(projector, len(projector) - rank, first))
         return [k for k in chosen if k in motors] + [k for k in chosen if k not in motors]
 
 
@@ -709,29 +687,24 @@ def serve(host: str, port: int) -> tuple[Any, str]:
 
     address, free = _free(host, port)
     ip = ipaddress.ip_address(address)
+    names = {host.lower(), "localhost"}
     if not ip.is_loopback:
         risk = f"everyone who can reach port {free} of this machine and has the view's address can see and move it"
         warnings.warn(f"host {host!r}: {risk}; pass host='127.0.0.1' for this machine only", stacklevel=3)
-    names = {host.lower(), "localhost"}
-    if not ip.is_loopback:
         names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
-    gate, outcome = Gate(names), list[Any]()
+    gate, started = Gate(names), Future[Any]()
 
     def start() -> None:
         try:
-            outcome.append(guarded(gate, address, free))
+            started.set_result(guarded(gate, address, free))
         except Exception as error:
-            outcome.append(error)
+            started.set_exception(error)
 
     # run viser's constructor in a thread, because it would wait forever if viser's own thread fails
-    starting = threading.Thread(target=start, name="sarrus-view-start", daemon=True)
-    starting.start()
-    starting.join(PATIENCE)
-    if not outcome:
+    threading.Thread(target=start, name="sarrus-view-start", daemon=True).start()
+    if not wait([started], PATIENCE).done:
         raise RuntimeError(f"the view's server did not start at {host} port {free} within {PATIENCE:g} s")
-    if isinstance(outcome[0], Exception):
-        raise outcome[0]
-    server = outcome[0]
+    server = started.result()
     shown = ("[::1]" if ip.version == 6 else "127.0.0.1") if ip.is_unspecified else f"[{host}]" if ":" in host else host
     return server, f"http://{shown}:{server.get_port()}/{gate.key}"
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import sarrus
-from sarrus.cli.commands import grashof
+from sarrus.design import grashof_class
 
 pytest.importorskip("matplotlib")
 
@@ -155,6 +155,20 @@ def test_refused(pyplot, coupled):
         coupled.plot(q, a=np.zeros(3))
 
 
+def test_wrenches_that_change_while_they_are_read(pyplot):
+    """A mapping that its own values change is read as it was passed."""
+    robot = sarrus.mechanisms.pendulum()
+    loads = {}
+
+    class Emptying:
+        def __array__(self, *_, **__):
+            loads.clear()
+            return np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
+
+    loads["tip"] = Emptying()
+    assert robot.plot(wrenches=loads) is not None
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_grashofs_class_is_what_can_turn(seed):
     """Comparison with positions: a link rotates fully if its triangle with the diagonal closes at every angle."""
@@ -162,7 +176,7 @@ def test_grashofs_class_is_what_can_turn(seed):
     if 2 * lengths.max() >= lengths.sum():
         return
     robot = sarrus.mechanisms.four_bar(*lengths)
-    said = grashof(robot, robot.assemble())
+    said = grashof_class(robot, robot.assemble())
 
     def turns(one, next_to, *others):
         """Return True if link `one` rotates fully relative to the next: both diagonals form triangles with the other links."""
@@ -182,7 +196,7 @@ def test_grashofs_class_is_what_can_turn(seed):
 def test_grashof_of_what_is_no_four_bar():
     for name, other in itertools.product(("slider_crank", "bennett", "five_bar", "pendulum"), [""]):
         robot = getattr(sarrus.mechanisms, name)()
-        assert grashof(robot, robot.assemble()) == other
+        assert grashof_class(robot, robot.assemble()) == other
 
 
 def test_a_picture_has_a_scale_and_the_axes_of_the_world(pyplot, coupled):

@@ -1071,3 +1071,23 @@ def test_orders_of_transformations_that_name_none_are_refused():
     placed = 'double3 xformOp:translate = (1, 2, 3)\n uniform token[] xformOpOrder = ["xformOp:translate", "0x1"]'
     with pytest.raises(ModelError, match="has transformations that USD cannot read"):
         sarrus.loads(HEAD + HELD.format(f'def Xform "k" {{\n {placed}\n }}'))
+
+
+@pytest.mark.parametrize(
+    ("joint", "q"),
+    [
+        (sarrus.Universal("x", "y"), (0.3, 0.4)),
+        (sarrus.Helical("z", 0.2), (0.5,)),
+        (sarrus.Gimbal(("rx", "ry", "tz")), (0.3, -0.2, 0.1)),
+    ],
+)
+def test_homes_of_chains_are_kept(joint, q, tmp_path):
+    """The massless bodies of a chain are placed at home, from which the coordinates of its hinges and slides are read."""
+    b = sarrus.Builder("chain")
+    b.add_body("plate", Inertia.box(1.0, (0.1, 0.2, 0.3)))
+    b.add_joint("joint", joint, "ground", "plate", at_parent=(0, 0, 1), at_child=(0.1, 0, 0))
+    b.set_home({"joint": q})
+    robot = b.build()
+    save(robot, tmp_path / "chain.usda")
+    other = sarrus.load(tmp_path / "chain.usda")
+    assert_allclose(other.pose(other.assemble(), "plate"), robot.pose(robot.assemble(), "plate"), atol=1e-12)

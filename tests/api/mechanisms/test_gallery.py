@@ -30,6 +30,7 @@ CLOSED = {
     "chain_mail(2, 3)": (lambda: gallery.chain_mail(2, 3), 27, 7, 20),
     "delta": (gallery.delta, 21, 18, 3),
     "delta, platform on a rod": (lambda: gallery.delta(platform_free=False), 18, 15, 3),
+    "delta_printer": (gallery.delta_printer, 21, 18, 3),
     "double_hooke": (gallery.double_hooke, 5, 5, 1),
     "five_bar": (gallery.five_bar, 4, 5, 2),
     "four_bar": (gallery.four_bar, 3, 5, 1),
@@ -64,6 +65,7 @@ CLOSED = {
     "rover, rolling": (lambda: gallery.rover(rolling=True), 16, 19, 1),
     "sarrus_linkage": (gallery.sarrus_linkage, 5, 5, 1),
     "schatz": (gallery.schatz, 5, 5, 1),
+    "rotary_delta_printer": (gallery.rotary_delta_printer, 21, 18, 3),
     "scissor_lift": (gallery.scissor_lift, 9, 20, 1),
     "scissor_lift, one stage": (lambda: gallery.scissor_lift(stages=1), 5, 10, 1),
     "six_axis_arm on a ball": (lambda: gallery.six_axis_arm(sphere=0.2), 6, 1, 5),
@@ -249,6 +251,9 @@ def test_falls_as_the_oracle_has_it(label):
         (lambda: gallery.three_rrr(platform=-0.1), "platform"),
         (lambda: gallery.three_rrr(platform=0.5 / np.sqrt(3)), "do not form a triangle"),
         (lambda: gallery.delta(forearm=0.4), "forearm"),
+        (lambda: gallery.delta_printer(arm=0.15), "arm must be longer than delta_radius = 0.18 m"),
+        (lambda: gallery.delta_printer(angles=(0.0, 2.0)), "angles must be three angles"),
+        (lambda: gallery.rotary_delta_printer(shoulder_height=0.6), "do not reach the bed"),
         (lambda: gallery.stewart(height=0), "height"),
         (lambda: gallery.cable_platform(mass=0), "mass"),
         (lambda: gallery.cable_platform(radius=-0.1), "radius"),
@@ -420,6 +425,26 @@ def test_grashof(sizes, crank_turns, rocker_turns):
     for name, expected in (("motor", crank_turns), ("pivot", rocker_turns)):
         lowest, highest = turns(robot, name)
         assert (highest - lowest > 2 * np.pi) == expected
+
+
+@pytest.mark.parametrize("nozzle", [(0.0, 0.0, 0.0), (0.05, 0.02, 0.01), (-0.08, 0.03, 0.04)])
+def test_delta_printers_follow_klippers_formulas(nozzle):
+    """Kinematics of Klipper's delta.py and rotary_delta.py, with the dimensions of their example configurations."""
+    x, y, z = nozzle
+    printer = gallery.delta_printer(arm=0.333, delta_radius=0.17475)
+    q = printer.inverse_kinematics({"nozzle": nozzle}, near=printer.assemble())
+    for k, angle in enumerate(np.radians([210.0, 330.0, 90.0]), start=1):
+        towards = 0.17475 * np.array([np.cos(angle), np.sin(angle)])
+        height = z + np.sqrt(0.333**2 - np.sum((towards - [x, y]) ** 2))
+        np.testing.assert_allclose(printer.joint_states(q).q[f"carriage{k}"][0], height, rtol=CLOSES)
+    printer = gallery.rotary_delta_printer()
+    q = printer.inverse_kinematics({"nozzle": nozzle}, near=printer.assemble())
+    for k, turn in enumerate(np.radians([30.0, 150.0, 270.0]), start=1):
+        along, across = np.cos(turn) * x + np.sin(turn) * y, np.cos(turn) * y - np.sin(turn) * x
+        angle = printer.joint_states(q).q[f"arm{k}"][0]
+        elbow = np.array([0.0339 + 0.17 * np.cos(angle), 0.0, 0.4129 - 0.17 * np.sin(angle)])
+        np.testing.assert_allclose(np.linalg.norm(elbow - [along, across, z]), 0.32, rtol=CLOSES)
+    np.testing.assert_allclose(printer.pose(q, "nozzle")[:3], np.column_stack([np.eye(3), nozzle]), atol=CLOSES)
 
 
 def test_slider_crank_follows_the_formula():
