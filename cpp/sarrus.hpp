@@ -35,6 +35,7 @@
 #include "mobility/actuation.hpp"
 #include "mobility/explanation.hpp"
 #include "mobility/free_floating.hpp"
+#include "mobility/free_motions.hpp"
 #include "mobility/joint_wrenches.hpp"
 #include "mobility/mobility.hpp"
 #include "model/builder.hpp"
@@ -42,6 +43,7 @@
 #include "position/loosening.hpp"
 #include "position/positions.hpp"
 #include "position/random.hpp"
+#include "position/waypoint_path.hpp"
 #include "reading/tasks.hpp"
 #include "simulation/contact_history.hpp"
 #include "simulation/driver.hpp"
@@ -216,6 +218,23 @@ class Robot : public Mechanism {
   Mobility mobility(const Input& q, const MobilityOptions& options = {}, RowsOfState rows = {}) const {
     return sarrus::mobility(functions(), configuration("mobility", q), options, std::move(rows));
   }
+  /// Compute the motion space phi of a joint in its frame on its successor, its complement, and the dual basis psi.
+  JointBases joint_bases(const Input& q, const std::string& joint) const {
+    const Joint at = this->joint(joint);
+    if (at.closes_loop) throw ModelError("joint_bases: '" + joint + "' closes a loop; expected a joint of the tree");
+    RowMajor all(6, tree().nv);
+    functions().evaluate(Operation::motion_space, {configuration("joint_bases", q)}, all.data());
+    return sarrus::joint_bases(all.middleCols(at.v_start, at.nv));
+  }
+  /// Compute a basis of the velocities that the constraints allow, and the pseudo-inverse of their Jacobian (mobility/free_motions.hpp).
+  FreeMotions free_motions(const Input& q, const std::optional<double>& time = {}, RowsOfState rows = {}) const {
+    const StateFunctions of = functions();
+    const double* at = configuration("free_motions", q);
+    const ScaledLoops loops(of, at, time, std::move(rows));
+    const Matrix J =
+        loops.row_scale.cwiseInverse().asDiagonal() * loops.jacobian(at) * loops.column_scale.cwiseInverse().asDiagonal();
+    return sarrus::free_motions(J, loops.column_scale, loops.row_scale);
+  }
   /// Compute S (nv, nu) for the mechanism's motors, or for motors in these joints: S u is the generalised force of the efforts u.
   Matrix actuation_matrix(const Input& q, const std::optional<Names>& actuated = {}) const {
     return motor_rows(functions(), configuration("actuation_matrix", q), motors(actuated)).transpose();
@@ -257,6 +276,11 @@ class Robot : public Mechanism {
   /// Compute closed configurations (n, nq) along prescribed inputs, on one branch.
   RowMajor follow(const PathInputs& inputs, const AssemblyStart& near = {}, const PathOptions& options = {}) const {
     return positions_->follow(inputs, near, options);
+  }
+  /// Compute a path with continuous velocity and acceleration through waypoints q (n, nq) at times (n) [s]. `ends`: velocities (2, nv) at the first
+  /// and the last waypoint; default: at rest. See position/waypoint_path.hpp.
+  Path path_through(const Vector& times, const RowMajor& q, const std::optional<RowMajor>& ends = {}) const {
+    return Path::through(functions(), times, q, ends);
   }
   /// Draw random configurations (n, nq) within joint limits, with closed loops if `closed`. The same seed yields other configurations than in Python,
   /// which uses NumPy's generators.
@@ -414,6 +438,13 @@ class Robot : public Mechanism {
       if constexpr (is_input<std::decay_t<decltype(x)>>) inputs.push_back(Input(x).data());
     };
     (add(arguments), ...);
+    if constexpr (operation == Operation::actuator_efforts && !(... || std::is_same_v<Arguments, Wrench>))
+      if (answer.status == inconsistent_constraints) {
+        Numbers force(static_cast<std::size_t>(tree().nv));
+        functions().evaluate(Operation::inverse_dynamics, {inputs[0], inputs[1], inputs[2]}, force.data());
+        const double* time = inputs.size() > 3 ? inputs[3] : nullptr;
+        raise_not_realizable(functions(), {inputs[0], inputs[1], inputs[2], nullptr, nullptr, time}, force.data(), false);
+      }
     throw NoAnswer(why_no_answer(signature(operation), answer, inputs));
   }
   /// Return the reason of a status, with the same messages as in Python.

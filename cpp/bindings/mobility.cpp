@@ -11,12 +11,14 @@
 #include "../mobility/effective_inertia.hpp"
 #include "../mobility/explanation.hpp"
 #include "../mobility/free_floating.hpp"
+#include "../mobility/free_motions.hpp"
 #include "../mobility/joint_wrenches.hpp"
 #include "../mobility/mobility.hpp"
 #include "../model/text.hpp"
 #include "from_python.hpp"
 #include "results.hpp"
 #include "state.hpp"
+#include "values.hpp"
 
 namespace sarrus::bindings {
 
@@ -45,7 +47,32 @@ py::dict mobility_of(const py::object& self, const Row& q, Names actuated, std::
   if (output && !m.find_frame(*output)) no_such_name("frame", *output, m.frame_names());
   const MobilityOptions options = {std::move(actuated), std::move(output), std::move(components), time};
   Mobility result = mobility({m, kernels()}, configuration(q, m.tree()), options, rows_from_python(self, m.tree()));
-  return as_python(result);
+  const py::object text = to_text(report(result));
+  py::dict fields = as_python(result);
+  fields["report"] = text;
+  return fields;
+}
+
+/// Return the diagonals C and R of scaled constraints at q, and a flag for each row that is true if it restricts positions. `values`: values of
+/// rows that the caller supplies; without a value, they are evaluated by Python. With `lengths`, return a row of each diagonal for each length.
+py::tuple loop_scales_of(const py::object& self, const Row& q, const std::optional<double>& time,
+                         const std::optional<Row>& values, const std::optional<Vector>& lengths) {
+  const Mechanism& m = built(self);
+  const StateFunctions functions(m, kernels());
+  RowsOfState rows = rows_from_python(self, m.tree());
+  if (values) rows = [&values](const double*, double* out) { std::copy_n(values->data(), values->size(), out); };
+  const ScaledLoops loops(functions, configuration(q, m.tree()), time, rows);
+  const Eigen::Array<bool, Eigen::Dynamic, 1> holonomic =
+      Eigen::Map<const Eigen::Array<char, Eigen::Dynamic, 1>>(
+          std::vector<char>(loops.holonomic.begin(), loops.holonomic.end()).data(), m.tree().loops.rows)
+          .cast<bool>();
+  if (!lengths) return py::make_tuple(loops.column_scale, loops.row_scale, holonomic);
+  RowMajor columns(lengths->size(), m.tree().nv), all(lengths->size(), m.tree().loops.rows);
+  for (Eigen::Index i = 0; i < lengths->size(); ++i) {
+    const auto [C, R] = loops.scales_for((*lengths)(i));
+    columns.row(i) = C.transpose(), all.row(i) = R.transpose();
+  }
+  return py::make_tuple(columns, all, holonomic);
 }
 
 py::dict indeterminate_reactions_of(const py::object& self, const Row& q, std::optional<double> time) {
@@ -199,6 +226,113 @@ std::string explanation_of(const py::object& self, const std::string& function, 
   return explanation({m, kernels()}, function, status, inputs, data(result), rows_from_python(self, m.tree()));
 }
 
+void raise_not_realizable_of(const py::object& self, const Vector& q, const Vector& v, const Vector& a, const Vector& force,
+                             const std::optional<double>& time, bool exact) {
+  const Mechanism& m = built(self);
+  raise_not_realizable({m, kernels()}, {q.data(), v.data(), a.data(), nullptr, nullptr, time ? &*time : nullptr}, force.data(),
+                       exact, rows_from_python(self, m.tree()));
+}
+
+/// Matrices (..., rows, columns) of a batch.
+class Matrices {
+ public:
+  using Array = py::array_t<double, py::array::c_style | py::array::forcecast>;
+  Matrices(Array x) : x_(std::move(x)), lead_(x_.shape(), x_.shape() + x_.ndim() - 2) {
+    for (const py::ssize_t n : lead_) count_ *= n;
+  }
+  /// Return an array for matrices of this shape, filled with x.
+  Array like(Eigen::Index rows, Eigen::Index columns, double x = 0.0) const {
+    std::vector<py::ssize_t> shape = lead_;
+    shape.insert(shape.end(), {static_cast<py::ssize_t>(rows), static_cast<py::ssize_t>(columns)});
+    Array result(shape);
+    std::fill_n(result.mutable_data(), result.size(), x);
+    return result;
+  }
+  py::ssize_t count() const { return count_; }
+  Eigen::Index rows() const { return x_.shape(x_.ndim() - 2); }
+  Eigen::Index columns() const { return x_.shape(x_.ndim() - 1); }
+  Eigen::Map<const RowMajor> operator[](py::ssize_t i) const { return {x_.data() + i * rows() * columns(), rows(), columns()}; }
+  static void set(Array& to, py::ssize_t i, const Matrix& value) {
+    const Eigen::Index rows = to.shape(to.ndim() - 2), columns = to.shape(to.ndim() - 1);
+    Eigen::Map<RowMajor>(to.mutable_data() + i * rows * columns, rows, columns).leftCols(value.cols()) = value;
+  }
+  const std::vector<py::ssize_t>& lead() const { return lead_; }
+
+ private:
+  Array x_;
+  std::vector<py::ssize_t> lead_;
+  py::ssize_t count_ = 1;
+};
+
+/// Return bases (..., nv, most), padded with zero columns, their numbers of columns (...), and pseudo-inverses (..., nv, rows). A state that is not
+/// finite has the number -1, and its entries are NaN.
+py::tuple free_motions_of(const Matrices::Array& jacobians, const Vector& column_scale, const Vector& row_scale) {
+  const Matrices J(jacobians);
+  std::vector<FreeMotions> free(static_cast<std::size_t>(J.count()));
+  py::array_t<std::int64_t> freedom(J.lead());
+  Eigen::Index most = 0;
+  for (py::ssize_t i = 0; i < J.count(); ++i) {
+    const bool finite = J[i].allFinite();
+    if (finite) free[i] = free_motions(J[i], column_scale, row_scale);
+    freedom.mutable_data()[i] = finite ? free[i].basis.cols() : -1;
+    most = std::max<Eigen::Index>(most, finite ? free[i].basis.cols() : 1);
+  }
+  Matrices::Array bases = J.like(J.columns(), most), inverses = J.like(J.columns(), J.rows());
+  for (py::ssize_t i = 0; i < J.count(); ++i) {
+    const bool finite = freedom.data()[i] >= 0;
+    Matrices::set(bases, i, finite ? free[i].basis : Matrix::Constant(J.columns(), most, std::nan("")));
+    Matrices::set(inverses, i, finite ? free[i].inverse : Matrix::Constant(J.columns(), J.rows(), std::nan("")));
+  }
+  return py::make_tuple(bases, freedom, inverses);
+}
+/// Zero columns of N are padding. The result is NaN if N or M is not finite.
+Matrices::Array constrained_inverse_of(const Matrices::Array& motions, const Matrices::Array& masses) {
+  const Matrices N(motions), M(masses);
+  Matrices::Array all = N.like(N.rows(), N.rows(), std::nan(""));
+  for (py::ssize_t i = 0; i < N.count(); ++i) {
+    if (!N[i].allFinite() || !M[i].allFinite()) continue;
+    Eigen::Index count = N.columns();
+    while (count > 0 && N[i].col(count - 1).isZero(0.0)) --count;
+    Matrices::set(all, i, constrained_inverse(N[i].leftCols(count), M[i]));
+  }
+  return all;
+}
+/// Return phi_c (..., 6, 6 - nv) and psi (..., 6, nv) of motion spaces (..., 6, nv); NaN for a motion space that is not finite.
+py::tuple joint_bases_of(const Matrices::Array& spaces) {
+  const Matrices phi(spaces);
+  const Eigen::Index nv = phi.columns();
+  Matrices::Array phi_c = phi.like(6, 6 - nv, std::nan("")), psi = phi.like(6, nv, std::nan(""));
+  for (py::ssize_t i = 0; i < phi.count(); ++i) {
+    if (!phi[i].allFinite()) continue;
+    const JointBases bases = joint_bases(phi[i]);
+    Matrices::set(phi_c, i, bases.phi_c), Matrices::set(psi, i, bases.psi);
+  }
+  return py::make_tuple(phi_c, psi);
+}
+Matrices::Array orthonormal_basis_of(const Matrices::Array& projectors, int count) {
+  const Matrices P(projectors);
+  Matrices::Array bases = P.like(P.rows(), count);
+  for (py::ssize_t i = 0; i < P.count(); ++i) Matrices::set(bases, i, orthonormal_basis(P[i], count));
+  return bases;
+}
+/// `across`: (..., loop_nv, nv); `tau`: (..., nv, 1). Returns (..., loop_nv, 1).
+Matrices::Array efforts_of_closing_motors_of(const py::object& self, const Matrices::Array& across, const Matrices::Array& tau) {
+  const Matrices J(across), force(tau);
+  Matrices::Array all = J.like(J.rows(), 1);
+  for (py::ssize_t i = 0; i < J.count(); ++i)
+    Matrices::set(all, i, efforts_of_closing_motors(built(self), J[i], force[i].col(0)));
+  return all;
+}
+
+/// `q`: (..., nq, 1); `wrenches`: (..., constraints, 6). Returns (..., joints, 6).
+Matrices::Array loads_on_tree_of(const py::object& self, const Matrices::Array& q, const Matrices::Array& wrenches) {
+  const Mechanism& m = built(self);
+  const Matrices states(q), W(wrenches);
+  Matrices::Array all = W.like(static_cast<Eigen::Index>(m.joints().size()), 6);
+  for (py::ssize_t i = 0; i < W.count(); ++i) Matrices::set(all, i, loads_on_tree({m, kernels()}, states[i].data(), W[i]));
+  return all;
+}
+
 /// Return `count` random numbers of the sequence of a seed, beginning with number `first`; they are the same on every machine.
 py::array_t<double> uniform_numbers(std::uint64_t seed, std::uint64_t first, py::ssize_t count, double low, double high) {
   RandomNumbers numbers(seed + first * RandomNumbers::step);
@@ -233,6 +367,23 @@ void bind_mobility(py::module_& m) {
   m.def("explanation", &explanation_of, py::arg("mechanism"), py::arg("function"), py::arg("status"), py::arg("q"),
         py::arg("v") = py::none(), py::arg("a") = py::none(), py::arg("weight") = py::none(), py::arg("rates") = py::none(),
         py::arg("time") = py::none(), py::arg("pfaffian_values") = py::none(), py::arg("result") = py::none());
+  m.def("loop_scales", &loop_scales_of, py::arg("mechanism"), py::arg("q"), py::arg("time"), py::arg("values"),
+        py::arg("lengths") = py::none());
+  m.def("raise_not_realizable", &raise_not_realizable_of, py::arg("mechanism"), py::arg("q"), py::arg("v"), py::arg("a"),
+        py::arg("force"), py::arg("time"), py::arg("exact"));
+  m.def("free_motions", &free_motions_of, py::arg("jacobians"), py::arg("column_scale"), py::arg("row_scale"));
+  m.def("constrained_inverse", &constrained_inverse_of, py::arg("motions"), py::arg("masses"));
+  m.def("joint_bases", &joint_bases_of, py::arg("spaces"));
+  m.def("orthonormal_basis", &orthonormal_basis_of, py::arg("projectors"), py::arg("count"));
+  m.def("loads_on_tree", &loads_on_tree_of, py::arg("mechanism"), py::arg("q"), py::arg("wrenches"));
+  m.def("efforts_of_closing_motors", &efforts_of_closing_motors_of, py::arg("mechanism"), py::arg("across"), py::arg("tau"));
+  m.def(
+      "compliance_roots",
+      [](const py::object& self, const std::vector<std::pair<std::string, RowMajor>>& compliance) {
+        return compliance_roots(built(self), Named<Matrix>(compliance.begin(), compliance.end()));
+      },
+      py::arg("mechanism"), py::arg("compliance"));
+  m.def("load_places", [](const py::object& self) { return load_places(built(self)); }, py::arg("mechanism"));
   m.def("internal_efforts", &internal_efforts_of, py::arg("mechanism"), py::arg("q"), py::arg("actuated"), py::arg("time"));
 }
 

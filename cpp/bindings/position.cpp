@@ -8,6 +8,7 @@
 #include "../position/loosening.hpp"
 #include "../position/positions.hpp"
 #include "../position/random.hpp"
+#include "../position/waypoint_path.hpp"
 #include "arrays.hpp"
 #include "changes.hpp"
 #include "from_python.hpp"
@@ -227,11 +228,65 @@ py::tuple loosened(const PyPositions& self, const py::object& description, const
   return py::make_tuple(changed, py::tuple(sentences));
 }
 
+using Guides = std::tuple<RowMajor, Vector, RowMajor>;
+
+/// Return q, v and a of a path in rows. A signal ends the evaluation.
+RowMajor motions(const Path& path, const Vector& times) {
+  constexpr Eigen::Index together = 512;
+  RowMajor all(times.size(), path.functions.tree().nq + 2 * path.functions.tree().nv);
+  Signals signals;
+  bool stopped = false;
+  {
+    const WithoutGil free;
+    for (Eigen::Index i = 0; i < times.size() && !stopped; i += together) {
+      const Eigen::Index count = std::min(together, times.size() - i);
+      all.middleRows(i, count) = path.at(Vector(times.segment(i, count)));
+      stopped = signals.raised();
+    }
+  }
+  if (stopped) throw py::error_already_set();
+  return all;
+}
+
+void bind_path(py::module_& m) {
+  const auto functions = [](const py::object& mechanism) { return StateFunctions(built(mechanism), kernels()); };
+  py::class_<Path>(m, "Path")
+      .def(py::init([functions](const py::object& mechanism, const Vector& t, const RowMajor& q, const RowMajor& v,
+                                const std::optional<Guides>& guides) {
+             std::optional<PathGuides> given;
+             if (guides) given = PathGuides{std::get<0>(*guides), std::get<1>(*guides), std::get<2>(*guides)};
+             return std::make_unique<Path>(functions(mechanism), t, q, v, std::move(given));
+           }),
+           py::keep_alive<1, 2>(), py::arg("mechanism"), py::arg("t"), py::arg("q"), py::arg("v"), py::arg("guides"))
+      .def_static(
+          "through",
+          [functions](const py::object& mechanism, const Vector& t, const RowMajor& q, const std::optional<RowMajor>& ends) {
+            const Path path =
+                Path::through(functions(mechanism), t, q, ends, rows_from_python(mechanism, built(mechanism).tree()));
+            std::optional<Guides> guides;
+            if (path.guides) guides = Guides(path.guides->v, path.guides->scale, path.guides->K);
+            return py::make_tuple(path.q, path.v, guides);
+          },
+          py::arg("mechanism"), py::arg("t"), py::arg("q"), py::arg("ends"))
+      .def(
+          "at",
+          [](const Path& path, double time) {
+            Vector numbers(path.functions.tree().nq + 2 * path.functions.tree().nv + 1);
+            path.at(time, numbers.data());
+            return numbers;
+          },
+          py::arg("time"))
+      .def("motions", &motions, py::arg("times"))
+      .def("time_function", &Path::time_function, py::arg("coordinate"), py::arg("size"));
+  m.def("spline_slopes", &spline_slopes, py::arg("times"), py::arg("y"), py::arg("first"), py::arg("last"));
+}
+
 }  // namespace
 
 const Positions& positions_of(const py::handle& object) { return object.cast<const PyPositions&>(); }
 
 void bind_position(py::module_& m) {
+  bind_path(m);
   // the mechanism owns its Positions object, which refers to the mechanism
   py::class_<PyPositions>(m, "Positions")
       .def(py::init([](const py::object& mechanism, const Limits& limits, const std::optional<Vector>& home, std::int64_t count,

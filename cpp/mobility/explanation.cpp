@@ -7,6 +7,9 @@
 #include "../loops/tolerances.hpp"
 #include "../mechanism/status.hpp"
 #include "../model/text.hpp"
+#include "actuation.hpp"
+#include "free_floating.hpp"
+#include "free_motions.hpp"
 
 namespace sarrus {
 namespace {
@@ -146,6 +149,52 @@ class Explanation {
            "not fit";
   }
 
+  [[noreturn]] void not_realizable(const double* force, bool exact) const {
+    const Matrix J = jacobian();
+    const std::optional<double> time = in_.time ? std::optional<double>(*in_.time) : std::nullopt;
+    const ScaledLoops loops(functions_, in_.q, time, [this](const double*, double* values) {
+      std::copy_n(in_.pfaffian_values, tree_.loops.pfaffian_values, values);
+    });
+    const auto check = [&](const double* x, Operation operation, const std::string& quantity, const std::string& cure) {
+      const Eigen::Map<const Vector> rates(x, tree_.nv);
+      const Vector required = rows_of(operation), size = J.cwiseAbs() * rates.cwiseAbs() + required.cwiseAbs();
+      const Vector unit = loops.row_scale.cwiseInverse(), off = (J * rates - required).cwiseAbs();
+      Eigen::Index row;
+      if (off.cwiseQuotient(tolerances::allowed * size + tolerances::at_rest * unit).maxCoeff(&row) > 1.0)
+        throw NoAnswer("the loops do not allow this motion: its " + quantity + " does not satisfy '" +
+                       loops.row_name(static_cast<int>(row)) + "' (" + cure + ")");
+    };
+    if (exact && tree_.loops.rows > 0) {
+      check(in_.v, Operation::constraint_velocity, "velocity", "project_velocity() returns a velocity that does");
+      check(in_.a, Operation::constraint_bias, "acceleration", "forward_dynamics() returns an acceleration that does");
+    }
+    const std::vector<int> motors = actuated_joints(mechanism_);
+    const Vector& unit = loops.column_scale;  // the characteristic length makes moments and forces comparable
+    const Matrix free = free_motions(J, unit, loops.row_scale).basis;
+    const Matrix basis = orthogonal_from(unit.cwiseInverse().asDiagonal() * free).leftCols(free.cols());
+    const Matrix effect = unit.asDiagonal() * motor_rows(functions_, in_.q, motors).transpose() *
+                          motor_units(mechanism_, motors).cwiseInverse().asDiagonal();
+    const Matrix along = basis.transpose() * effect;
+    const int drives = rank(along, tolerances::negligible * effect.norm());
+    const Vector need = basis.transpose() * unit.cwiseProduct(Eigen::Map<const Vector>(force, tree_.nv));
+    const Vector missing = (basis * (need - along * (pseudo_inverse(along, drives) * need))).cwiseQuotient(unit);
+    if (missing.isZero(0.0)) throw NotRealizable("the actuated joints cannot produce this motion");
+    std::vector<std::pair<double, std::string>> parts;
+    for (std::size_t j = 0; j < mechanism_.joints().size(); ++j)
+      if (const Mechanism::PlacedJoint& at = mechanism_.joints()[j]; !at.closes_a_loop)
+        parts.push_back({missing.segment(at.iv, at.nv).norm(), mechanism_.description().joints[j].name});
+    std::sort(parts.rbegin(), parts.rend());
+    std::vector<std::string> names, listed;
+    for (std::size_t k = 0; k < parts.size() && k < 3; ++k)
+      if (parts[k].first > 0.1 * parts[0].first)
+        listed.push_back(formatted("%.3g", parts[k].first) + " along '" + parts[k].second + "'");
+    for (const int j : motors) names.push_back(mechanism_.description().joints[j].name);
+    throw NotRealizable(
+        (names.empty() ? "a mechanism without motors" : (names.size() == 1 ? "the motor " : "the motors ") + in_quotes(names)) +
+        " cannot produce this motion: it also requires efforts of " + joined(listed) + " [N m, N]; the motors drive " +
+        std::to_string(drives) + " of " + std::to_string(free.cols()) + " degrees of freedom in this configuration");
+  }
+
  private:
   /// The constraint with the largest rows, and their size.
   struct Worst {
@@ -225,6 +274,12 @@ std::string explanation(const StateFunctions& functions, const std::string& func
   if (status == off_loops) return why.off_loops();
   if (status == inconsistent_constraints) return why.contradiction();
   return result ? why.stays_open(result) : why.undecided();
+}
+
+void raise_not_realizable(const StateFunctions& functions, const StateInputs& inputs, const double* force, bool exact,
+                          const RowsOfState& rows) {
+  const std::string function = "actuator_efforts";
+  Explanation(functions, function, inputs, rows).not_realizable(force, exact);
 }
 
 }  // namespace sarrus

@@ -16,4 +16,9 @@ struct StateInputs {
 std::string explanation(const StateFunctions& functions, const std::string& function, int status, const StateInputs& inputs,
                         const double* result = nullptr, const RowsOfState& rows = {});
 
+/// Raise the error for a motion that the motors cannot produce. With `exact`, NoAnswer names the constraint that the motion violates; otherwise
+/// NotRealizable names joints that lack a motor. `force`: generalised force (nv) of the motion.
+[[noreturn]] void raise_not_realizable(const StateFunctions& functions, const StateInputs& inputs, const double* force,
+                                       bool exact, const RowsOfState& rows = {});
+
 }  // namespace sarrus

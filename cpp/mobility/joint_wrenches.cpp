@@ -7,6 +7,7 @@
 #include "../kernels/batch.hpp"
 #include "../loops/tolerances.hpp"
 #include "actuation.hpp"
+#include "free_motions.hpp"
 
 namespace sarrus {
 namespace {
@@ -298,7 +299,7 @@ JointWrenches joint_wrenches(const StateFunctions& functions, std::int64_t state
   const Mechanism& m = functions.mechanism();
   const Tree& tree = m.tree();
   const Loops& loops = tree.loops;
-  const int nc = loops.rows, bodies = tree.bodies - 1;
+  const int nc = loops.rows;
   const bool constrained = loops.constraints > 0, given = constrained && !options.multipliers.empty();
   std::vector<int> joints;
   if (!constrained)
@@ -346,17 +347,8 @@ JointWrenches joint_wrenches(const StateFunctions& functions, std::int64_t state
   if (std::count(result.status.begin(), result.status.end(), other_forces)) throw ModelError(JointWrenchRows::other_forces_act);
 
   const Eigen::Map<const RowMajor> all(out.data(), states, numbers);
-  const auto load = [&](const std::string& name, int place) {
-    result.wrenches.push_back({name, all.middleCols(first_load + 6 * place, 6)});
-  };
-  for (std::size_t j = 0; j < m.joints().size(); ++j) {
-    const Mechanism::PlacedJoint& joint = m.joints()[j];
-    load(m.description().joints[j].name, joint.closes_a_loop ? bodies + joint.constraint : tree.body[joint.body].described);
-  }
+  for (const auto& [name, place] : load_places(m)) result.wrenches.push_back({name, all.middleCols(first_load + 6 * place, 6)});
   const std::size_t closing = m.constraints().size() - m.description().constraints.size();
-  for (std::size_t i = closing; i < m.constraints().size(); ++i)
-    if (loops.constraint[m.constraints()[i]].child >= 0)
-      load(m.constraint_name(static_cast<int>(i)), bodies + m.constraints()[i]);
   for (const int j : joints)
     if (const std::vector<int> at = places(m, {j}); constrained || !at.empty())
       result.efforts.push_back({m.description().joints[j].name,

@@ -94,13 +94,28 @@ Matrix pseudo_inverse(const Matrix& A) {
   return Eigen::ColPivHouseholderQR<Matrix>(A).solve(Matrix::Identity(A.rows(), A.rows()));
 }
 
+namespace {
+
+/// Return an orthonormal basis (n, rank) of the row space.
+Matrix row_space(const Matrix& A, int rank) {
+  Matrix Q = Matrix::Identity(A.cols(), A.cols()).leftCols(rank);  // apply the reflections of the independent rows only
+  if (rank > 0) Q.applyOnTheLeft(Eigen::ColPivHouseholderQR<Matrix>(A.transpose()).householderQ().setLength(rank));
+  return Q;
+}
+
+}  // namespace
+
+Matrix pseudo_inverse(const Matrix& A, int rank) {
+  if (rank == 0) return Matrix::Zero(A.cols(), A.rows());
+  const Matrix Q = row_space(A, rank);
+  return Q * pseudo_inverse(A * Q);
+}
+
 Vector least_solution(const Matrix& A, const Vector& b, double negligible) {
-  const Eigen::Index n = A.cols();
   const Vector s = A.size() ? singular_values(A) : Vector();
   const int rank = s.size() ? count_above(s, negligible * s(0)) : 0;
-  if (rank == 0) return Vector::Zero(n);
-  Matrix Q = Matrix::Identity(n, n).leftCols(rank);  // apply the reflections of the independent rows only
-  Q.applyOnTheLeft(Eigen::ColPivHouseholderQR<Matrix>(A.transpose()).householderQ().setLength(rank));
+  if (rank == 0) return Vector::Zero(A.cols());
+  const Matrix Q = row_space(A, rank);
   return Q * Eigen::ColPivHouseholderQR<Matrix>(A * Q).solve(b);
 }
 

@@ -25,6 +25,8 @@ Matrix null_space_by_pivots(const Matrix& A, double negligible, double largest =
 
 /// Return A^+ of a matrix with independent columns.
 Matrix pseudo_inverse(const Matrix& A);
+/// Return A^+ of a matrix whose rank the caller supplies.
+Matrix pseudo_inverse(const Matrix& A, int rank);
 
 /// Return the solution of A x = b with the least norm. Singular values of at most `negligible` times the largest count as zero.
 Vector least_solution(const Matrix& A, const Vector& b, double negligible);

@@ -1,8 +1,10 @@
 #include "mobility.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <utility>
 
 #include "../dynamics/kinematics.hpp"
 #include "../loops/tolerances.hpp"
@@ -355,6 +357,97 @@ Mobility mobility(const StateFunctions& functions, const double* q, const Mobili
   decide_reactions(functions, placed, stress, result);
   warn(loops, q, stress, result);
   return result;
+}
+
+namespace {
+
+using Lines = std::vector<std::pair<std::string, std::string>>;
+
+std::string padded(std::string x, std::size_t size) { return x.resize(std::max(size, x.size()), ' '), x; }
+std::string first_names(const Names& names) {
+  constexpr std::size_t most = 12;
+  std::string all = names.empty() ? "" : names[0];
+  for (std::size_t k = 1; k < std::min(names.size(), most); ++k) all += ", " + names[k];
+  return all + (names.size() > most ? text(" and %d more", static_cast<int>(names.size() - most)) : "");
+}
+/// Return the entry of a key, added at the end if it does not exist.
+template <class X> X& entry(Named<X>& all, const std::string& key) {
+  for (auto& [name, x] : all)
+    if (name == key) return x;
+  all.push_back({key, {}});
+  return all.back().second;
+}
+/// Append a table of joints and their entries; joints with the same entries share a line.
+void add_table(Lines& lines, std::string head, const Lines& entries) {
+  Named<std::string> by_name;
+  for (const auto& [name, words] : entries) {
+    const bool is_first =
+        std::none_of(by_name.begin(), by_name.end(), [&, &key = name](const auto& x) { return x.first == key; });
+    entry(by_name, name) += (is_first ? "" : ", ") + words;
+  }
+  Named<Names> alike;
+  for (const auto& [name, words] : by_name) entry(alike, words).push_back(name);
+  for (const auto& [words, names] : alike)
+    lines.push_back({std::exchange(head, ""), first_names(names) + (words.empty() ? "" : ": ") + words});
+}
+/// Return the names of the indeterminate components of the wrench of a joint.
+std::string loose_components(const Matrix& self_stress, double length) {
+  const Eigen::RowVectorXd sizes = in_one_unit(self_stress, length).colwise().norm();
+  std::string all;
+  for (const int first : {0, 3}) {
+    std::string axes;
+    for (int k = 0; k < 3; ++k)
+      if (sizes(first + k) > present) axes += std::string(" ") + "xyz"[k];
+    if (!axes.empty()) all += (all.empty() ? "" : ", ") + std::string(first ? "force" : "moment") + axes;
+  }
+  return all.empty() ? "multiplier" : all;
+}
+Lines report_lines(const Mobility& m) {
+  const int nv = static_cast<int>(m.motions.rows()), nc = m.rank + m.redundant;
+  const auto count = [](int n) { return padded(std::to_string(n), 4); };
+  std::string rank = count(m.rank) + text("of %d rows", nc);
+  if (m.rank > 0) rank += text(", singular values %.3g to %.3g", m.singular_values(0), m.singular_values(m.rank - 1));
+  if (m.singular_values.size() > m.rank) rank += text(", then %.1g", m.singular_values(m.rank));
+  if (m.closing_error > 1e-12) rank += text("; loops open by %.1g", m.closing_error);
+  Lines lines = {
+      {"degrees of freedom", count(m.degrees_of_freedom) + text("here: %d velocities, rank %d", nv, m.rank)},
+      {"  finite", (m.finite_degrees_of_freedom ? count(*m.finite_degrees_of_freedom) : "?   ") + m.finite_because},
+      {"  Kutzbach", count(m.kutzbach) + text("%d velocities, %d rows", nv, nc)},
+      {"rank", rank},
+  };
+  if (m.redundant > 0) {
+    Lines rows, loose;
+    for (const std::string& row : m.redundant_rows) {
+      const std::size_t end = row.find(": ");
+      rows.push_back({row.substr(0, end), row.substr(end + 2)});
+    }
+    for (const auto& [name, unique] : m.unique_reactions)
+      if (!unique)
+        for (const auto& [other, stress] : m.self_stress)
+          if (other == name) loose.push_back({name, loose_components(stress, m.length)});
+    add_table(lines, "redundant rows " + std::to_string(m.redundant), rows);
+    add_table(lines, "not unique", loose.empty() ? Lines{{"no reaction", ""}} : loose);
+  }
+  if (!m.idle.empty()) lines.push_back({"cannot move", first_names(m.idle)});
+  if (m.actuation) {
+    const ActuationMobility& motors = *m.actuation;
+    lines.push_back({"motors", count(motors.actuators) + motors.verdict});
+    lines.push_back({"  output singular", !motors.output_singular ? "?" : *motors.output_singular ? "yes" : "no"});
+    if (motors.input_singular) lines.push_back({"  input singular", *motors.input_singular ? "yes" : "no"});
+    if (motors.locked_freedoms > 0)
+      lines.push_back({"  while they stand", count(motors.locked_freedoms) + "left, of " + first_names(motors.uncontrolled)});
+    if (motors.condition) lines.push_back({"  condition", text("%.3g", *motors.condition)});
+  }
+  for (const std::string& warning : m.warnings) lines.push_back({"warning", warning});
+  return lines;
+}
+
+}  // namespace
+
+std::string report(const Mobility& mobility) {
+  std::string all = "Mobility of '" + mobility.name + "'";
+  for (const auto& [head, words] : report_lines(mobility)) all += "\n  " + padded(head, 20) + words;
+  return all;
 }
 
 Named<Vector> open_reactions(const StateFunctions& functions, const double* q, const std::optional<double>& time,

@@ -76,6 +76,9 @@ struct Mobility {
 /// Compute the mobility at a configuration (nq). Raises AssemblyError if the loops are open. `rows`: evaluates the rows that depend on q.
 Mobility mobility(const StateFunctions& functions, const double* q, const MobilityOptions& options = {}, RowsOfState rows = {});
 
+/// Return the report that Python's print(mobility) displays.
+std::string report(const Mobility& mobility);
+
 /// Compute which reactions are indeterminate for rigid bodies. The result is the largest value that self-stresses of norm one cause in each component
 /// [moment; l force] (6) of the wrench of each joint and constraint on its child. Efforts along a joint's motion are not included. Loops need not be
 /// closed.

@@ -51,7 +51,7 @@ class MotorMotions:
         d = _cut(d, joint, axes, self.fixed_joints) if axes else d
         self.robot, self.twin = Mechanism(d), Mechanism(_of_equal_bodies(d, robot._length))
         if not robot.actuated:
-            raise ModelError(f"'{robot.name}' has no motors: to_builder().set_actuated(joint) adds one")
+            raise ModelError(f"'{robot.name}' has no motors: to_builder().set_joint(joint, actuated=True) adds one")
         self.columns, motors = list[int](), (*robot.actuated, *self.fixed_joints)
         self._order = [self.robot.actuated.index(name) for name in motors]
         for name in motors:

@@ -168,24 +168,6 @@ class Law:
         polynomial = np.polynomial.Polynomial(self.coefficients[piece])
         return np.asarray(polynomial(np.polynomial.Polynomial([start - self.starts[piece], 1.0])).coef, np.float64)
 
-    def sizes(self, unit: float) -> tuple[float, float]:
-        """Return bounds of the value and of the first derivative, in the pieces and near the last initial time.
-
-        Parameters
-        ----------
-        unit : time after the last initial time that is included [s]
-
-        >>> from sarrus.laws import harmonic
-        >>> harmonic(2.0, rate=3.0).sizes(1.0)
-        (2.0, 6.0)
-        """
-        reach = np.diff([*self.starts, self.starts[-1] + unit])[:, None]
-        powers, c = np.arange(len(self.coefficients[0])), np.abs(self.coefficients)
-        slopes = powers[1:] * c[:, 1:] * reach ** powers[:-1]
-        waves = np.abs(np.reshape(self.harmonics, (-1, 3)))
-        value = (c * reach**powers).sum(axis=1).max() + waves[:, 0].sum()
-        return float(value), float(slopes.sum(axis=1).max() + (waves[:, 0] * waves[:, 1]).sum())
-
 
 _core.hand_over(Law=Law)
 
@@ -311,7 +293,7 @@ def spline(times: ArrayLike, values: ArrayLike, *, slopes: tuple[float, float] =
     with np.errstate(over="ignore", invalid="ignore"):
         h = np.diff(t)
         secant = np.diff(y) / h
-        d = _inner_slopes(h, secant, start, end)
+        d = _core.spline_slopes(t, y, start, end)
         second, third = (3.0 * secant - 2.0 * d[:-1] - d[1:]) / h, (d[:-1] + d[1:] - 2.0 * secant) / h / h
     inner = np.stack([y[:-1], d[:-1], second, third], axis=-1)
     pieces = [(y[0], start, 0.0, 0.0), *inner.tolist(), (y[-1], end, 0.0, 0.0)]
@@ -433,22 +415,6 @@ def _points(subject: str, times: ArrayLike, values: ArrayLike, least: int) -> tu
         late = int(np.argmin(np.diff(t) > 0.0))
         raise ModelError(f"{subject}'s times must increase; got {t[late]:g} and then {t[late + 1]:g}")
     return t, y
-
-
-def _inner_slopes(h: Array, secant: Array, start: float, end: float) -> Array:
-    """Return the slopes (n,) at the points that make the acceleration continuous: a tridiagonal system, which needs no pivots."""
-    d = np.empty(len(h) + 1)
-    d[0], d[-1] = start, end
-    # solves h[i] d[i-1] + 2 (h[i-1] + h[i]) d[i] + h[i-1] d[i+1] = 3 (h[i] secant[i-1] + h[i-1] secant[i]) by elimination and back substitution
-    ratio, right_side = np.zeros(len(h)), np.empty(len(h))
-    right_side[0] = start
-    for i in range(1, len(h)):
-        pivot = 2.0 * (h[i - 1] + h[i]) - h[i] * ratio[i - 1]
-        ratio[i] = h[i - 1] / pivot
-        right_side[i] = (3.0 * (h[i] * secant[i - 1] + h[i - 1] * secant[i]) - h[i] * right_side[i - 1]) / pivot
-    for i in range(len(h) - 1, 0, -1):
-        d[i] = right_side[i] - ratio[i] * d[i + 1]
-    return d
 
 
 def _finite(value: ArrayLike, label: str, axes: int) -> Array:

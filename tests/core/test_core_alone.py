@@ -372,24 +372,48 @@ def test_positions_of_prescribed_motions(positions, tmp_path):
     requests.check(positions, tmp_path / "robot.json")
 
 
+@pytest.mark.parametrize("name", ["four_bar", "stewart", "stanford_arm"])
+def test_paths_through_waypoints(positions, name, tmp_path):
+    """With loops, with ball joints, and without loops; and times that do not increase."""
+    robot, rng = getattr(sarrus.mechanisms, name)(), np.random.default_rng(1)
+    home = robot.assemble()
+    steps = robot.integrate(home, 0.1 * rng.standard_normal((3, robot.nv)))
+    q = np.array([home, *(robot.project_configuration(steps) if robot.nc else steps)])
+    t, requests = np.array([0.0, 0.4, 0.6, 1.0]), Requests(robot)
+
+    def motions(times):
+        path = sarrus.control.path_through(robot, times, q)
+        return np.concatenate(path.at(times[:-1] + 0.3 * np.diff(times)), axis=-1)
+
+    for times in (t, t[[0, 2, 1, 3]]):
+        requests.add("waypoints", {"near": {"q": q}, "time": {"t": times}}, motions, times)
+    requests.check(positions, tmp_path / "robot.json")
+
+
 def test_states_without_an_answer_are_explained_as_in_python(positions, tmp_path):
-    """Open loops, velocities that they forbid, a motion without inertia, and loops that a projection does not close."""
+    """Open loops, velocities that they forbid, a motion without inertia, loops that a projection does not close, and missing motors."""
     robot = sarrus.mechanisms.four_bar()
     q = robot.assemble()
     v = robot.project_velocity(q, [1.0, 0.0, 0.0])
     none = {name: sarrus.Inertia.zero() for name in robot.bodies if name != "ground"}
     massless = robot.replace(inertias=none)
+    without_motor = robot.to_builder()
+    without_motor.set_joint("motor", actuated=False)
     cases = [
         (robot, "dynamics", {"q": q + 0.1, "v": v}),
         (robot, "dynamics", {"q": q, "v": v + np.array([0.0, 0.1, 0.0])}),
         (massless, "dynamics", {"q": q, "v": v}),
         (robot.replace(placements={"pivot.parent": (5.0, 0.0, 0.0)}), "project", {"q": q}),
+        (without_motor.build(), "efforts", {"q": q, "v": v}),
     ]
+    functions = {
+        "dynamics": lambda m, q, v: m.forward_dynamics(q, v, np.zeros(3)),
+        "project": lambda m, q: m.project_configuration(q),
+    }
+    functions["efforts"] = lambda m, q, v: m.actuator_efforts(q, v, np.zeros(3))
     for model, question, state in cases:
-        with pytest.raises(sarrus.StateError) as refused:
-            model.project_configuration(q) if question == "project" else model.forward_dynamics(
-                **state, tau=np.zeros(3)
-            )
+        with pytest.raises((sarrus.StateError, NotRealizableError)) as refused:
+            functions[question](model, **state)
         model.save(tmp_path / "robot.json")
         numbers = {name: " ".join(map(repr, x.tolist())) for name, x in state.items()}
         words = [f"{'near' if name == 'q' else name} {name} 3 {text}" for name, text in numbers.items()]

@@ -74,6 +74,11 @@ void answer(const Robot& robot, const Request& r) {
     print(robot.complete_velocity(*r.near, r.fixed, r.frames, r.options.time));
   } else if (r.question == "acceleration") {
     print(robot.complete_acceleration(*r.near, *r.v, r.fixed, r.frames, r.options.time));
+  } else if (r.question == "waypoints") {
+    const auto n = static_cast<Eigen::Index>(r.times.size());
+    const Vector t = Eigen::Map<const Vector>(r.times.data(), n);
+    const Path path = robot.path_through(t, Eigen::Map<const RowMajor>(r.near->data(), n, r.near->size() / n));
+    print(path.at((t.head(n - 1) + 0.3 * (t.tail(n - 1) - t.head(n - 1))).eval()));
   } else if (r.question == "loosened") {
     const Robot loose = robot.without_redundant_constraints(r.near);
     std::printf(" %d", loose.tree().loops.rows);
@@ -84,6 +89,8 @@ void answer(const Robot& robot, const Request& r) {
     print(robot.random(4, numbers, true)), print(robot.random(4, numbers));
   } else if (r.question == "dynamics") {
     print(robot.forward_dynamics(*r.near, *r.v, Vector(Vector::Zero(robot.tree().nv))));
+  } else if (r.question == "efforts") {
+    print(robot.actuator_efforts(*r.near, *r.v, Vector(Vector::Zero(robot.tree().nv))));
   } else if (r.question == "project") {
     print(robot.configuration_by_mass(*r.near));
   } else if (r.question == "rate") {

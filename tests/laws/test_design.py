@@ -399,7 +399,10 @@ REFUSED = {
         lambda r: MotorEfforts({}, {}).rows(r.variants(gravity=[r.gravity]), r.assemble()[None, None]),
         "'motor' is missing",
     ),
-    "no motors": (lambda _: rows_of(sarrus.mechanisms.double_pendulum(), MotorEfforts), "has no motors"),
+    "no motors": (
+        lambda _: rows_of(sarrus.mechanisms.double_pendulum(), MotorEfforts),
+        r"has no motors: .*set_joint\(joint, actuated=True\)",
+    ),
     "not determined": (
         lambda _: tolerances(sarrus.mechanisms.double_pendulum(), {"joints.x": 1e-4}, {"elbow": [0.3]}, ["lower.x"]),
         "do not determine",

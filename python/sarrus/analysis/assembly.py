@@ -162,17 +162,8 @@ def _closed(
         if quick is not None:
             return quick
     if request := of_one_state(robot, targets, near, fixed, options.get("time") if options else None):
-        return _solved(robot, request, warns, **options) if options else _solved_by_default(robot, request, warns)
+        return _solved(robot, request, warns, **options)
     return solved_many(robot, targets, near, fixed, warns, **options)
-
-
-def _solved_by_default(robot: LoopFunctions, request: Request, warns: bool) -> Array:
-    """Return the core's solution for one state, without options: the call of a control loop."""
-    q: Array
-    q, other, reason = positions(robot).solve(*request, "start", 60, 0, TOLERANCE, None)
-    if other and warns:
-        warn_of_branch(1, 1, reason)
-    return q
 
 
 def _solved(

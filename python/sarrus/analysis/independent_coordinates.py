@@ -6,9 +6,8 @@ as v = G y-dot + g. The core computes G, g and the equations of motion (``cpp/lo
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from numbers import Integral
 from typing import Any
@@ -24,7 +23,7 @@ from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.options import Wrenches
 from ..errors import ModelError, ShapeError, StateError
 from .closing import closing, prepared
-from .linear_algebra import FreeMotions, applied, both_solutions, orthonormal, same_freedom, transposed
+from .linear_algebra import FreeMotions, applied, same_freedom, transposed
 
 Coordinates = str | Sequence[str | tuple[str, int]] | None
 
@@ -176,14 +175,21 @@ class _Choice:
         marks = np.zeros(nv + 6)
         marks[places] = np.arange(1, k + 1)
         shapes = ((nv,), (nv,), (k,), (k,), (nv, k), (nv, k), (k, k))
-        ends = (3 + nv + np.cumsum([0, *map(math.prod, shapes)])).tolist()
-        parts = tuple(zip(itertools.starmap(slice, itertools.pairwise(ends)), shapes, strict=True))
-        return cls(names, places, frame, marks, parts)
+        return cls(names, places, frame, marks, layout(3 + nv, shapes))
 
     @classmethod
     def at(cls, robot: LoopFunctions, places: list[int], frame: str = "ground") -> _Choice:
         """Return the choice with these indices, from the cache if possible."""
         return prepared(robot, ("coordinates", frame, *places), lambda: cls.of(robot, places, frame))
+
+
+def layout(start: int, shapes: Iterable[tuple[int, ...]]) -> tuple[tuple[slice, tuple[int, ...]], ...]:
+    """Return slice and shape of each array in a row of the core's result, in which the arrays follow one another from index `start`."""
+    parts = []
+    for shape in shapes:
+        parts.append((slice(start, start + math.prod(shape)), shape))
+        start += math.prod(shape)
+    return tuple(parts)
 
 
 def _choose(robot: LoopFunctions, coordinates: Coordinates, task: str | tuple[str, str] | None) -> _Choice | None:
@@ -345,11 +351,4 @@ def showing(projector: Array, count: int, first: Sequence[int] = ()) -> list[int
 def loop_motions(robot: LoopFunctions, J: Array) -> FreeMotions:
     """Return the solutions of J x = g for the mechanism's constraints. Ranks are those of the scaled J, so that they do not depend on units."""
     loops = closing(robot, (), ()).loops
-    R, C = loops.row_scale[:, None], loops.column_scale[:, None]
-    solution, idle = both_solutions(R * J * C[:, 0])
-    basis, idle = orthonormal(C * solution.basis)[0], orthonormal(R * idle)[0]
-    # remove the scales R and C from the pseudo-inverse: x then has least norm in the units of v, and components of g outside the range of J are
-    # ignored
-    inverse = C * solution.inverse * R[:, 0]
-    inverse = inverse - basis @ (transposed(basis) @ inverse)
-    return FreeMotions(basis, solution.freedom, inverse - (inverse @ idle) @ transposed(idle))
+    return FreeMotions(*_core.free_motions(J, loops.column_scale, loops.row_scale))

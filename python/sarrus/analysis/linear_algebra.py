@@ -15,19 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import _core
 from .._arrays import Array, ArrayLike, NDArray, checked_time, common_axes, real_array
 from .._core import tolerances
 from .._showing import Brief
-from ..description.constraints import ConstraintSpec, TargetSpec
 from ..description.joints import JointType
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import ShapeError, StateError
 
 if TYPE_CHECKING:
     from ..dynamics.variants import VariantFunctions
-
-# singular values below this fraction of the largest are treated as zero, because loops of measured states are rarely closed more exactly
-NEGLIGIBLE = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,17 +56,9 @@ class FreeMotions(Brief):
         N, M = self.basis, real_array("M", M)
         if M.ndim < 2 or M.shape[-2:] != (N.shape[-2],) * 2:
             raise ShapeError(f"M has shape {M.shape}; its last axes must be (nv, nv) = {(N.shape[-2],) * 2}")
-        # M is scaled to a unit diagonal, because otherwise the rounding errors of large masses could exceed small masses
-        units = np.sqrt(np.maximum(np.diagonal(M, axis1=-2, axis2=-1), 0.0))
-        units = np.where(units > 0.0, units, 1.0)[..., None]
-        N, present = orthonormal(units * N)
-        reduced = transposed(N) @ (M / units / transposed(units)) @ N + (1.0 - present)[..., None] * np.eye(N.shape[-1])
-        try:
-            return np.asarray(N @ np.linalg.solve(reduced, transposed(N)) / units / transposed(units))
-        except np.linalg.LinAlgError:
-            raise StateError(
-                "M is singular along a motion that the constraints allow: no mass moves in this motion"
-            ) from None
+        lead = common_axes({"the basis": N.shape[:-2], "M": M.shape[:-2]})
+        N, M = (np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (N, M))
+        return _core.constrained_inverse(N, M)
 
 
 def same_freedom(freedoms: NDArray[Any]) -> int:
@@ -82,15 +71,6 @@ def same_freedom(freedoms: NDArray[Any]) -> int:
     return int(freedoms.max(initial=0))
 
 
-def orthonormal(basis: Array) -> tuple[Array, Array]:
-    """Return orthonormal bases (..., n, k) of the column spaces, with zero columns last, and a mask (..., k) that is 1.0 for nonzero columns."""
-    present = np.asarray(np.isfinite(basis).all(axis=-2) & basis.any(axis=-2))
-    clean = np.where(np.isfinite(basis), basis, 0.0)
-    Q = np.linalg.qr(clean)[0]
-    sound = np.isfinite(basis).all(axis=(-2, -1), keepdims=True)
-    return np.where(sound, Q * present[..., None, :], np.nan), present.astype(np.float64)
-
-
 def transposed(A: Array) -> Array:
     """Return the matrices with their last two axes exchanged."""
     return np.swapaxes(A, -1, -2)
@@ -101,43 +81,12 @@ def applied(A: Array, x: Array) -> Array:
     return np.asarray((A @ x[..., None])[..., 0])
 
 
-def solutions(J: Array, largest: Array | None = None) -> FreeMotions:
-    """Return the solutions of J x = g for J (..., nc, nv), whose rows may be dependent; NaN if J is not finite.
-
-    Singular values are compared with `largest` (...); default: the largest singular value of J. Pass a known scale if all entries of J may be
-    rounding errors.
-    """
-    return both_solutions(J, largest)[0]
-
-
-def both_solutions(J: Array, largest: Array | None = None) -> tuple[FreeMotions, Array]:
-    """Return the solutions of J x = g, and a basis (..., nc, k) of the null space of J^T."""
-    nc, nv = common_axes({"J": J.shape})[-2:]
-    bad = np.asarray(~np.isfinite(J).all(axis=(-2, -1)))
-    B, s, V = np.linalg.svd(np.where(bad[..., None, None], 0.0, J))
-    size = s.max(axis=-1, initial=0.0) if largest is None else largest
-    kept = s > NEGLIGIBLE * size[..., None]
-    rank = kept.sum(axis=-1)
-    shares = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
-    smaller = min(nc, nv)
-    inverse = transposed(V[..., :smaller, :] * shares[..., None]) @ transposed(B[..., :smaller])
-
-    def null_space(columns: Array, count: Array) -> Array:
-        # at least one column, so that the row of a state without a result can contain NaN
-        widest = max(int(count.max(initial=0, where=~bad)), int(bad.any()))
-        return columns[..., ::-1][..., :widest] * (np.arange(widest) < count[..., None])[..., None, :]
-
-    invalid = bad[..., None, None]
-    basis = np.where(invalid, np.nan, null_space(transposed(V), nv - rank))
-    left_null_space = np.where(invalid, np.nan, null_space(B, nc - rank))
-    return FreeMotions(basis, np.where(bad, -1, nv - rank), np.where(invalid, np.nan, inverse)), left_null_space
+def solutions(J: Array) -> FreeMotions:
+    """Return the solutions of J x = g for J (..., nc, nv), whose rows may be dependent; NaN if J is not finite."""
+    return FreeMotions(*_core.free_motions(J, np.ones(J.shape[-1]), np.ones(J.shape[-2])))
 
 
 CLOSED, PRESENT = tolerances.given_closed, tolerances.present
-# Problem: a Newton step closes the rows of a loop joint only to second order in the step. The next step closes these rows further, and thereby
-# changes the prescribed coordinates of the loop joint, which are computed from the poses of its bodies. This change could increase the norm of the
-# residual, although the step is correct. Cure: a larger unit for the rows of prescribed coordinates, which reduces their weight in the norm.
-SHIFTED = 64.0
 
 
 class ScaledLoops:
@@ -157,43 +106,18 @@ class ScaledLoops:
         self.robot, self.time, self.targets = robot, checked_time(time), targets
         self.length = robot._length
         self.sliding = sliding_velocities(robot)
-        self.column_scale = np.where(self.sliding, self.length, 1.0)
-        self.row_scale = 1.0 / self._row_sizes(q)
-        constraints = map(robot.constraint, robot.constraints)
-        self.holonomic = np.array([h for constraint in constraints for h in constraint.holonomic], dtype=bool)
+        self._at: tuple[Any, ...] = robot, q, self.time, self.data(q).get("pfaffian_values")
+        self.column_scale, self.row_scale, self.holonomic = _core.loop_scales(*self._at)
 
     def for_variants(self, variants: VariantFunctions) -> ScaledLoops:
         """Return the scaled constraints of variants, each with its own length.
 
         Rows between coordinates, such as those of gears, have the scale of the base mechanism.
         """
-        loops, lengths = copy.copy(self), variants._lengths[:, None]
+        loops = copy.copy(self)
         loops.robot = variants
-        loops.column_scale = np.where(self.sliding, lengths, 1.0)
-        moments, forces = self._squares
-        base_squares = moments + self.length**2 * forces
-        larger = np.where(
-            base_squares > 0.0, (moments + lengths**2 * forces) / np.where(base_squares > 0.0, base_squares, 1.0), 1.0
-        )
-        loops.row_scale = self.row_scale / np.sqrt(larger)
+        loops.column_scale, loops.row_scale, _ = _core.loop_scales(*self._at, variants._lengths)
         return loops
-
-    def _row_sizes(self, q: Array) -> Array:
-        """Return the largest possible norm of each row, (nc,); a row whose norm is much smaller indicates a singularity."""
-        robot = self.robot
-        # overflow is harmless: norms are infinite only so far from closed loops that no function returns a result
-        with np.errstate(over="ignore"):
-            squares = (robot._loop_wrenches(q, np.eye(robot.nc)) ** 2).sum(axis=1)
-            self._squares = squares[:, :3].sum(axis=1), squares[:, 3:].sum(axis=1)
-            sizes = np.sqrt(self._squares[0] + self.length**2 * self._squares[1])
-        J = robot.constraint_jacobian(q, **self.data(q)) * self.column_scale
-        for constraint in map(robot.constraint, robot.constraints):
-            rows, spec = constraint.rows, constraint.spec
-            if isinstance(spec, TargetSpec) and spec.joint and spec.index < 0:
-                sizes[rows] *= SHIFTED
-            if isinstance(spec, ConstraintSpec) and not spec.bodies:
-                sizes[rows] = spec.row_sizes(J[rows], lambda joint: self.column_scale[robot.joint(joint).v_slice])
-        return np.where(sizes > 0.0, sizes, 1.0)
 
     @cached_property
     def units(self) -> Array:
@@ -247,23 +171,9 @@ def units_of_motion(robot: LoopFunctions) -> tuple[Array, Array, Array]:
     return robot.neutral(), np.where(slides, length[:, None], 1.0), np.where(mass > 0.0, mass, 1.0) * length**2
 
 
-def coordinate_scale(joint: JointType, length: float) -> Array:
-    """Return the scale of a joint's coordinates (nq,): `length` for displacements, 1 for angles and quaternions."""
-    return np.array([length if unit == "m" else 1.0 for _, unit in joint.coordinates])
-
-
 def sliding(joint: JointType) -> Array:
     """Return a mask (nv,), true for the joint's translational velocities [m/s]."""
     return np.array([unit == "m" for _, unit in joint.velocities], dtype=bool)
-
-
-# ---- linear algebra ------------------------------------------------------------------------------------------------------------------
-
-
-def null_space(A: Array, tolerance: float) -> Array:
-    """Return an orthonormal basis (n, k) of the null space of A (m, n): right singular vectors whose singular values are at most `tolerance`."""
-    _, s, V = np.linalg.svd(A)
-    return V[int((s > tolerance).sum()) :].T
 
 
 def six(angular: float, linear: float) -> Array:

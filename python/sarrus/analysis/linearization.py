@@ -16,7 +16,6 @@ by a target constraint as in :mod:`sarrus.analysis.closing`.
 
 from __future__ import annotations
 
-import itertools
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +36,7 @@ from ..errors import ModelError, ModelWarning, ShapeError, StateError
 from .actuation import actuation_matrix
 from .assembly import _closed
 from .closing import Closing, JointCoordinates, closing, coordinates, movable_frames, prepared, start_near, target_name
-from .independent_coordinates import Coordinates, best_shown, chosen, judge, velocity_names
+from .independent_coordinates import Coordinates, best_shown, chosen, judge, layout, velocity_names
 from .linear_algebra import sliding, transposed, velocity_scale
 
 _linear_equations = _undeclared("linear_equations")
@@ -302,14 +301,12 @@ class _Choice:
         nv, columns, m = robot.nv, [abs(int(i)) - 1 for i in order if i], sum(i > 0 for i in order)
         n, all_names = len(columns) + m, velocity_names(robot)
         shapes = ((n,), (nv, len(columns)), (nv, m), (n, n), (n, nv))
-        ends = (5 + np.cumsum([0, *map(math.prod, shapes)])).tolist()
-        answers = tuple(zip(itertools.starmap(slice, pairwise(ends)), shapes, strict=True))
         driven = [robot.joint(name) for name in robot.actuated]
         motors = np.array([i for j in driven for i in range(nv)[j.v_slice]], dtype=np.intp)
         names = tuple(all_names[i] for i in columns)
         in_tree = not any(j.closes_loop for j in driven)
         full = np.array([*order, *np.zeros(nv - len(order))])
-        return cls(columns, m, names, full, answers, motors if in_tree else None)
+        return cls(columns, m, names, full, layout(5, shapes), motors if in_tree else None)
 
     @classmethod
     def at(cls, robot: LoopFunctions, order: Sequence[float]) -> _Choice:

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import _core
 from .._arrays import Array, ArrayLike, NDArray, checked_names, checked_number, checked_time, real_array
-from .._showing import Brief, listed, table
+from .._showing import Brief, table
 from ..description.joints import JOINT_TYPES
 from ..description.specs import JointSpec
 from ..dynamics.loop_operations import LoopFunctions
@@ -21,7 +21,7 @@ from ..errors import SarrusError, ShapeError
 from .actuation import motors_of
 from .closing import closing, on_its_tree, positions, prepared
 from .independent_coordinates import frame_components
-from .linear_algebra import CLOSED, PRESENT, six, sliding_velocities
+from .linear_algebra import CLOSED, sliding_velocities
 
 if TYPE_CHECKING:
     from ..dynamics.variants import VariantFunctions
@@ -89,6 +89,7 @@ class Mobility:
     idle : names of joints that cannot move in this configuration
     actuation : mobility with respect to the motors; None without motors
     warnings : other remarks for the designer
+    report : the text that ``print`` displays
     """
 
     name: str
@@ -112,66 +113,19 @@ class Mobility:
     idle: tuple[str, ...]
     actuation: ActuationMobility | None
     warnings: tuple[str, ...]
-
-    @property
-    def _finite(self) -> str:
-        return "?" if self.finite_degrees_of_freedom is None else str(self.finite_degrees_of_freedom)
+    report: str = ""
 
     def __repr__(self) -> str:
-        counts = f"{self.degrees_of_freedom} (finite {self._finite}, Kutzbach {self.kutzbach})"
+        finite = "?" if self.finite_degrees_of_freedom is None else self.finite_degrees_of_freedom
+        counts = f"{self.degrees_of_freedom} (finite {finite}, Kutzbach {self.kutzbach})"
         return f"<Mobility of '{self.name}': degrees of freedom {counts}, redundant rows {self.redundant}>"
 
     def __str__(self) -> str:
-        return "\n".join([f"Mobility of '{self.name}'", *(f"  {head:<20}{text}" for head, text in self._lines())])
+        return self.report
 
     def _repr_html_(self) -> str:
-        return table(self._lines(), f"Mobility of '{self.name}'")
-
-    def _lines(self) -> list[tuple[str, str]]:
-        nv, nc = len(self.motions), self.rank + self.redundant
-        kept, dropped = self.singular_values[: self.rank], self.singular_values[self.rank :]
-        rank = f"{self.rank:<4}of {nc} rows"
-        if kept.size:
-            rank += f", singular values {kept[0]:.3g} to {kept[-1]:.3g}"
-        if dropped.size:
-            rank += f", then {dropped[0]:.1g}"
-        if self.closing_error > 1e-12:
-            rank += f"; loops open by {self.closing_error:.1g}"
-        lines = [
-            ("degrees of freedom", f"{self.degrees_of_freedom:<4}here: {nv} velocities, rank {self.rank}"),
-            ("  finite", f"{self._finite:<4}{self.finite_because}"),
-            ("  Kutzbach", f"{self.kutzbach:<4}{nv} velocities, {nc} rows"),
-            ("rank", rank),
-        ]
-        if self.redundant:
-            lines += _table(f"redundant rows {self.redundant}", [row.split(": ", 1) for row in self.redundant_rows])
-            loose = [(name, self._loose(name)) for name, unique in self.unique_reactions.items() if not unique]
-            lines += _table("not unique", loose or [("no reaction", "")])
-        if self.idle:
-            lines.append(("cannot move", listed(self.idle, 12)))
-        if (motors := self.actuation) is not None:
-            lines.append(("motors", f"{motors.actuators:<4}{motors.verdict}"))
-            answers = {None: "?", True: "yes", False: "no"}
-            lines.append(("  output singular", answers[motors.output_singular]))
-            if motors.input_singular is not None:
-                lines.append(("  input singular", answers[motors.input_singular]))
-            if motors.locked_freedoms:
-                moving = f"{motors.locked_freedoms:<4}left, of {listed(motors.uncontrolled, 12)}"
-                lines.append(("  while they stand", moving))
-            if motors.condition is not None:
-                lines.append(("  condition", f"{motors.condition:.3g}"))
-        return lines + [("warning", text) for text in self.warnings]
-
-    def _loose(self, name: str) -> str:
-        """Return the names of the indeterminate components of the wrench of a joint."""
-        open_components = np.linalg.norm(self.self_stress[name] * six(1.0, self.length), axis=0) > PRESENT
-        parts = []
-        for kind, components in (("moment", open_components[:3]), ("force", open_components[3:])):
-            if components.any():
-                parts.append(
-                    f"{kind} {' '.join(axis for axis, indeterminate in zip('xyz', components, strict=True) if indeterminate)}"
-                )
-        return ", ".join(parts) or "multiplier"
+        head, *lines = self.report.splitlines()
+        return table([(line[2:22].rstrip(), line[22:]) for line in lines], head)
 
 
 def mobility(
@@ -232,18 +186,6 @@ def _one_configuration(robot: LoopFunctions, q: ArrayLike) -> Array:
     if array.shape != (robot.nq,):
         raise ShapeError(f"q has shape {array.shape}; expected one configuration, ({robot.nq},)")
     return robot.normalize(array)
-
-
-def _table(head: str, entries: Iterable[Sequence[str]]) -> list[tuple[str, str]]:
-    """Return the lines of a table of joints and their entries; joints with the same entries share a line."""
-    by_name: dict[str, list[str]] = {}
-    for name, text in entries:
-        by_name.setdefault(name, []).append(text)
-    alike: dict[str, list[str]] = {}
-    for name, parts in by_name.items():
-        alike.setdefault(", ".join(parts), []).append(name)
-    lines = [f"{listed(names, 12)}{': ' if text else ''}{text}" for text, names in alike.items()]
-    return [(head if k == 0 else "", line) for k, line in enumerate(lines)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._arrays import Array
 from ..errors import ModelError
 from ..laws import Law
 from ..spatial import Transform
@@ -111,16 +110,6 @@ class ConstraintSpec(Part):
         time : time [s]
         """
         return None
-
-    def row_sizes(self, J: Array, units: Callable[[str], Array]) -> Array:
-        """Return the scale (rows,) of the constraint's rows, for relations of coordinates.
-
-        Parameters
-        ----------
-        J : (rows, nv) Jacobian of the rows [units of the rows per rad, m]
-        units : function that returns the scales of a joint's velocities [rad/s, m/s]
-        """
-        return np.asarray(np.linalg.norm(J, axis=1))
 
 
 @dataclass(frozen=True)
@@ -262,17 +251,6 @@ class CouplerSpec(ConstraintSpec):
         raise ModelError(
             f"joint '{joint}' cannot be locked at {list(q)}: constraint '{self.name}' {reason}; first remove the constraint"
         )
-
-    def row_sizes(self, J: Array, units: Callable[[str], Array]) -> Array:
-        sizes = dict.fromkeys(self.coordinates, 0.0)
-        for joint, index, coefficients in self.terms:
-            sizes[joint, index] += sum(k * abs(c) * units(joint)[index] ** k for k, c in enumerate(coefficients, 1))
-        for product in self.products:
-            bounds = [function.sizes(units(joint)[index]) for joint, index, function in product]
-            for k, (joint, index, _) in enumerate(product):
-                others = np.prod([value for i, (value, _) in enumerate(bounds) if i != k])
-                sizes[joint, index] += float(bounds[k][1] * others * units(joint)[index])
-        return np.array([np.linalg.norm(list(sizes.values()))])
 
     def __str__(self) -> str:
         right = "law(t)" if self.law is not None else f"{self.offset:g}"

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _core
 from .._arrays import Array, ArrayLike, check_mapping, checked_truth, common_axes, into, real_array, real_rows
-from .._core import Status, tolerances
+from .._core import Status
 from .._showing import Brief, largest, table
 from ..description.constraints import PfaffianSpec
 from ..description.joints import LIMIT_MARGIN, turns_into
@@ -390,21 +390,12 @@ class LoopFunctions(StateFunctions):
 
         The entries are zero if the motors cannot produce tau.
         """
-        driven = [joint for joint in self._closing_joints if joint.actuated]
-        if not driven:
+        if not any(joint.actuated for joint in self._closing_joints):
             return None
-        along = np.concatenate([np.arange(j._all_v.start, j._all_v.stop) for j in driven]) - self.nv
-        closing = self._loop_joint_jacobian(q, time=time, return_status=True)[0][..., along, :]
-        tree = np.eye(self.nv)[np.concatenate([np.arange(self.nv)[self.joint(n).v_slice] for n in self.actuated])]
-        rows = np.concatenate([np.broadcast_to(tree, (*closing.shape[:-2], *tree.shape)), closing], axis=-2)
-        S = np.swapaxes(np.nan_to_num(rows), -1, -2)
-        tau = np.asarray(tau, dtype=float)
-        u = (np.linalg.pinv(S) @ tau[..., None])[..., 0]
-        missing = np.abs((S @ u[..., None])[..., 0] - tau).max(axis=-1, initial=0.0)
-        by_motors = missing <= tolerances.allowed * np.abs(tau).max(axis=-1, initial=0.0)
-        efforts = np.zeros((*u.shape[:-1], self._all_nv - self.nv))
-        efforts[..., along] = np.where(by_motors[..., None], u[..., len(tree) :], 0.0)
-        return efforts
+        across, tau = self._loop_joint_jacobian(q, time=time, return_status=True)[0], np.asarray(tau, dtype=float)
+        lead = np.broadcast_shapes(across.shape[:-2], tau.shape[:-1])
+        across, tau = (np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (across, tau[..., None]))
+        return _core.efforts_of_closing_motors(self._base, across, tau)[..., 0]
 
     @cached_property
     def _closing_joints(self) -> list[Joint]:
@@ -431,10 +422,7 @@ class LoopFunctions(StateFunctions):
     @cached_property
     def _load_places(self) -> tuple[tuple[str, int], ...]:
         """Names of joints, then of other constraints between bodies, with the index of each one's load in the core's array of loads."""
-        bodies = {body: k for k, body in enumerate(self.bodies)}
-        index = {j.name: bodies[j.parent if j.reversed else j.child] for j in map(self.joint, self.joints)}
-        index |= {name: len(bodies) + k for k, (name, c) in enumerate(self._constraints.items()) if c.bodies}
-        return tuple((name, index[name]) for name in dict.fromkeys((*self._joints, *index)))
+        return tuple(_core.load_places(self._base))
 
     # of all loop joints
     _loop_joint_coordinates = _undeclared("loop_joint_coordinates")

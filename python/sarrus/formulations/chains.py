@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _core
 from .._arrays import Array, ArrayLike, NDArray, checked_truth, common_axes, real_array, real_rows
 from .._core import Status
 from .._core.spatial import motion_matrix, quaternion_from_rotation
@@ -17,7 +18,7 @@ from ..analysis.linear_algebra import applied, transposed
 from ..description.joints import Free
 from ..description.specs import Description, FrameSpec, JointSpec
 from ..dynamics.loop_operations import LoopFunctions
-from ..dynamics.reactions import joint_bases, orthonormal_basis
+from ..dynamics.reactions import joint_bases
 from ..errors import ModelError, StateError
 from ..spatial import Inertia, Transform
 
@@ -291,8 +292,8 @@ def answer(robot: LoopFunctions, cut: Decomposition, s: States, c: Chain) -> Cha
     X = motion_matrix(to_tip @ s.place)  # 6.40
     C = c.sign * transposed(s.rows[..., c.rows, s.r] @ _inverse(X))
     n_c, C_inverse = C.shape[-1], np.asarray(np.linalg.pinv(C), dtype=np.float64)
-    phi_c = orthonormal_basis(C @ C_inverse, n_c)
-    phi = orthonormal_basis(np.eye(6) - phi_c @ transposed(phi_c), 6 - n_c)
+    phi_c = _core.orthonormal_basis(C @ C_inverse, n_c)
+    phi = _core.orthonormal_basis(np.eye(6) - phi_c @ transposed(phi_c), 6 - n_c)
     g = c.sign * applied(transposed(phi_c), applied(transposed(C_inverse), s.gamma[..., c.rows]))
 
     # 6.18: along the axes of an end joint of the tree, the force is its effort, minus its passive forces and the inertia force of its armature

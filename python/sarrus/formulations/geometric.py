@@ -33,9 +33,10 @@ import numpy as np
 
 from .. import spatial
 from .._arrays import Array, ArrayLike, NDArray, checked_truth, common_axes, into, real_array, real_rows
+from .._core import tolerances
 from .._showing import Brief
 from ..analysis.independent_coordinates import Coordinates, ReducedForm, component_rows, loop_motions, reduced_form
-from ..analysis.linear_algebra import NEGLIGIBLE, FreeMotions, applied, transposed
+from ..analysis.linear_algebra import FreeMotions, applied, transposed
 from ..description.joints import PARAMETERS
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.options import (
@@ -200,7 +201,7 @@ def operational_inertia(
     scale = np.where((mobility > 0.0) & ~bad[..., 0], mobility, 1.0)
     inverse = np.where(bad, np.eye(len(rows)), closed[..., np.array(rows)[:, None], rows])
     relative = inverse / (scale[..., :, None] * scale[..., None, :])
-    rank = np.linalg.matrix_rank(relative, tol=NEGLIGIBLE if robot.nc else ROUNDING, hermitian=True)
+    rank = np.linalg.matrix_rank(relative, tol=tolerances.negligible if robot.nc else ROUNDING, hermitian=True)
     if np.any(rank < len(rows)):
         directions = "directions" if len(rows) == 6 else f"directions {components}"
         raise StateError(

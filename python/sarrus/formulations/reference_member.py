@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from .. import _core
 from .._arrays import Array, ArrayLike, NDArray, checked_truth, common_axes, into, real_array, real_rows
 from .._core import Status
 from .._showing import Brief
@@ -31,7 +32,7 @@ from ..dynamics.options import (
     of_states,
     shows_options,
 )
-from ..dynamics.reactions import carried_by_tree, joint_bases, least_reactions
+from ..dynamics.reactions import joint_bases, least_reactions
 from ..errors import ModelError, NotRealizableError, ShapeError, StateError, check_name
 from ..mechanism import checked_mechanism
 from .chains import (
@@ -483,7 +484,10 @@ def reactions(
         multipliers = real_rows("multipliers", multipliers, robot.nc, np.shape(q)[:-1], finite=False)
         across = robot._loop_wrenches(q, multipliers, time=time, return_status=True)[0]
     # a joint also transmits the reactions of loop constraints on its outer bodies: minus their wrenches on these bodies
-    wrenches |= {name: wrenches[name] - wrench for name, wrench in carried_by_tree(robot, q, across).items()}
+    q = np.broadcast_to(np.asarray(q, dtype=np.float64), (*across.shape[:-2], robot.nq))
+    loads = _core.loads_on_tree(robot, q[..., None], across)
+    places = {joint.name: k for k, joint in enumerate(robot.description.joints)}
+    wrenches = {name: wrench - loads[..., places[name], :] for name, wrench in wrenches.items()}
     return cast("Any", (wrenches, status)) if with_status else wrenches
 
 

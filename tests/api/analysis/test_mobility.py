@@ -11,6 +11,7 @@ from sarrus import mechanisms as gallery
 from sarrus.analysis.linear_algebra import ScaledLoops
 from sarrus.description import Description, JointSpec, SpringSpec
 from tests.gallery import made
+from tests.oracles.free_motions import row_scale
 from tests.random_closed import CLOSING, random_closed
 from tests.small_mechanisms import at, bars, two_wheels
 
@@ -141,6 +142,9 @@ def test_bases_are_those_of_the_scaled_jacobian(name):
     J = loops.jacobian(q)
     assert_allclose(m.singular_values, np.linalg.svd(J, compute_uv=False), rtol=0.0, atol=ROUNDING * 1e-4)
     assert_allclose(m.row_scale, loops.row_scale, rtol=1e-12)
+    oracle = row_scale(robot, q)
+    between_bodies = np.isfinite(oracle)
+    assert_allclose(m.row_scale[between_bodies], oracle[between_bodies], rtol=1e-12)
     N = m.motions / loops.column_scale[:, None]
     assert_allclose(N.T @ N, np.eye(m.degrees_of_freedom), atol=1e-12)
     assert_allclose(J @ N, 0.0, atol=max(ROUNDING, m.tolerance))
