@@ -729,6 +729,8 @@ def grashof_class(robot: Mechanism, q: ArrayLike | None = None) -> str:
 
     checked_mechanism(robot, "robot")
     q = robot.assemble() if q is None else _arrays.real_rows("q", q, robot.nq)
+    if q.ndim != 1:
+        raise ShapeError(f"q must be one configuration, ({robot.nq},); got shape {q.shape}")
     joints = [robot.joint(name) for name in (*robot.joints, *robot.loop_joints)]
     if len(robot.constraints) != 1 or len(joints) != 4 or {joint.kind for joint in joints} != {"Revolute"}:
         return ""

@@ -118,6 +118,8 @@ def test_grashofs_class_without_a_configuration():
         "crank-rocker: 0.4 + 1.1 < 0.9 + 1 m"
     )
     assert grashof_class(sarrus.mechanisms.delta()) == ""
+    with pytest.raises(sarrus.ShapeError, match="q must be one configuration"):
+        grashof_class(sarrus.mechanisms.four_bar(), np.zeros((2, 3)))
 
 
 def test_generated_code_states_its_lines(tmp_path, capsys):
