@@ -393,14 +393,13 @@ def at(element: Element) -> Iterator[None]:
 
 
 @contextmanager
-def left_out(element: Element, consequence: str, report: Callable[[str], None] | None = None) -> Iterator[None]:
-    """Context that catches a ModelError. It warns that the element is omitted, or calls `report` with this warning."""
+def left_out(element: Element, consequence: str) -> Iterator[None]:
+    """Context that catches a ModelError, and warns that the element is omitted."""
     try:
         with at(element):
             yield
     except ModelError as error:
-        text = f"{error}; {consequence}"
-        element.notes.add(*text.split(": ", 1)) if report is None else report(text)
+        element.notes.add(*f"{error}; {consequence}".split(": ", 1))
 
 
 def by_name(robot: Element, *tags: str) -> dict[str, Element]:

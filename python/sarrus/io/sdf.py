@@ -84,10 +84,9 @@ def read(
     builder = reader.builder
     with at(root):
         builder.set_home(reader.home)
-    faults = sdf_document.add_shapes(
-        scene, builder, {reader.body[key]: (key, link) for key, link in reader.links.items()}
-    )
-    builder.warnings += [*(note for document in scene.documents for note in document.notes), *faults]
+    links = {reader.body[key]: (key, link) for key, link in reader.links.items()}
+    sdf_document.add_shapes(scene, builder, links)
+    builder.warnings += [note for document in scene.documents for note in document.notes]
     return builder
 
 

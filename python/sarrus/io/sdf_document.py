@@ -620,25 +620,23 @@ def _pose_in_link(scene: Scene, key: str, owner: Element) -> Transform:
     return scene.between(key, frame, pose) @ pose_of(pose)
 
 
-def add_shapes(scene: Scene, builder: Builder, links: dict[str, tuple[str, Element]]) -> list[str]:
-    """Add visuals and collision shapes to bodies; return a warning for each one that was left out."""
-    faults: list[str] = []
+def add_shapes(scene: Scene, builder: Builder, links: dict[str, tuple[str, Element]]) -> None:
+    """Add visuals and collision shapes to bodies; warn about those that are left out."""
     for body, (key, link) in links.items():
         for collision in link.all("collision"):
             collision.note(f"shapes of <collision> may touch, {NO_CONTACTS}")
-            with left_out(collision, "it has no contacts", faults.append):
+            with left_out(collision, "it has no contacts"):
                 solid, place = _contact_shape(scene, collision)
                 if solid is not None:
                     place = _pose_in_link(scene, key, collision) @ place
                     document.add_shape(builder, body, collision, solid, place, **_coefficients(collision))
         for visual in link.all("visual"):
-            with left_out(visual, "it is not shown", faults.append):
+            with left_out(visual, "it is not shown"):
                 shape = only_shape(visual)
                 if shape.tag not in ("plane", "empty"):
                     color = _color(visual)
                     solid = SDF.shape(shape, VISIBLE, **_folders(scene, shape))
                     builder.add_visual(body, solid, _pose_in_link(scene, key, visual), color=color)
-    return faults
 
 
 def _contact_shape(scene: Scene, collision: Element) -> tuple[ContactShape | Mesh | None, Transform]:

@@ -49,7 +49,6 @@ import numpy as np
 from ..building.builder import Builder
 from ..description import joints
 from ..errors import ModelError, did_you_mean, printable
-from ..shapes import Shape
 from ..spatial import Inertia, Transform
 from . import document, extensions, urdf_loops
 from .document import Element, Mimic, Names, at
@@ -95,8 +94,8 @@ def read(
     reader.add_closures()
     reader.add_couplers()
     reader.add_drake_elements()
-    faults = _add_shapes(reader, beside, tuple(package_dirs))
-    reader.builder.warnings += [*robot.notes, *reader.sidecar.notes, *faults]
+    _add_shapes(reader, beside, tuple(package_dirs))
+    reader.builder.warnings += [*robot.notes, *reader.sidecar.notes]
     return reader.builder
 
 
@@ -444,29 +443,29 @@ def _motors(
 # --- visuals and collision shapes: faults raise warnings, because the dynamics does not need visuals ---------------
 
 
-def _add_shapes(reader: _Reader, beside: str, package_dirs: tuple[str, ...]) -> list[str]:
-    """Add visuals and collision shapes to bodies; return a warning for each shape and colour that was left out."""
-    faults: list[str] = []
+def _add_shapes(reader: _Reader, beside: str, package_dirs: tuple[str, ...]) -> None:
+    """Add visuals and collision shapes to bodies; warn about shapes and colours that are left out."""
+    shape_of = partial(URDF.shape, kinds=VISIBLE, beside=beside, package_dirs=package_dirs)
     for name, link in reader.links.items():
         for collision in link.all("collision"):
             collision.note(f"shapes of <collision> may touch, {document.NO_CONTACTS}")
-            with document.left_out(collision, "it has no contacts", faults.append):
-                shape, numbers = _shape(collision, beside, package_dirs), _friction(reader.robot, name, collision)
+            with document.left_out(collision, "it has no contacts"):
+                shape, numbers = shape_of(document.only_shape(collision)), _friction(reader.robot, name, collision)
                 document.add_shape(reader.builder, reader.body[name], collision, shape, _origin(collision), **numbers)
     visuals = [(reader.body[name], visual) for name, link in reader.links.items() for visual in link.all("visual")]
     colors: dict[Element | str | None, tuple[float, ...]] = {}
     # visuals may refer to materials that other visuals define; the robot's materials come first
     for material in (m for owner in (reader.robot, *(visual for _, visual in visuals)) for m in owner.all("material")):
         for color in material.all("color"):
-            with document.left_out(color, "the colour is left out", faults.append):
+            with document.left_out(color, "the colour is left out"):
                 colors[material] = document.color_of(color, "rgba")
                 colors.setdefault(material.get("name"), colors[material])
     for body, visual in visuals:
         keys = [key for material in visual.all("material") for key in (material, material.get("name"))]
         color_of = next((colors[key] for key in keys if key in colors), None)
-        with document.left_out(visual, "it is not shown", faults.append):
-            reader.builder.add_visual(body, _shape(visual, beside, package_dirs), _origin(visual), color=color_of)
-    return faults
+        with document.left_out(visual, "it is not shown"):
+            shape = shape_of(document.only_shape(visual))
+            reader.builder.add_visual(body, shape, _origin(visual), color=color_of)
 
 
 def _friction(robot: Element, link: str, collision: Element) -> dict[str, float]:
@@ -476,9 +475,3 @@ def _friction(robot: Element, link: str, collision: Element) -> dict[str, float]
     if mu2 and mu2[-1:] != (mu1 or [1.0])[-1:]:
         collision.note(document.ONE_FRICTION)
     return ({"friction": mu1[-1]} if mu1 else {}) | extensions.friction(collision)
-
-
-def _shape(visual: Element, beside: str, package_dirs: tuple[str, ...]) -> Shape:
-    places = {"beside": beside, "package_dirs": package_dirs}
-    made: Shape = URDF.shape(document.only_shape(visual), VISIBLE, **places)
-    return made
