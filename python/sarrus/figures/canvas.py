@@ -334,7 +334,11 @@ class Drawing:
         )
         paths = range(shown.traces.shape[1]) if opacity == 1.0 else ()
         self._trails = [ax.plot([], [], color=COLOURS[n % 6], linewidth=1.4, zorder=1)[0] for n in paths]
-        self._quiver = _quiver(ax, self._flat.arrows[0]) if shown.names else None
+        self._quiver: Any = None
+        if shown.names:
+            look = {"color": COLOURS[1], "angles": "xy", "scale_units": "xy", "scale": 1.0, "width": 0.006, "zorder": 3}
+            tails, tips = self._flat.arrows[0].swapaxes(0, 1)
+            self._quiver = ax.quiver(*tails.T, *(tips - tails).T, **look)
         if opacity == 1.0:
             _scale(ax, 0, 0.2 * float(np.ptp(ax.get_xlim())), 1.0, "m", EDGE)
             _directions(ax, view)
@@ -491,14 +495,6 @@ def _directions(ax: Axes, view: Array) -> None:
             ax.annotate("", origin + tip, origin, arrowprops=look, zorder=4)
             x, y = (origin + 1.3 * tip).tolist()
             ax.text(x, y, name, ha="center", va="center", fontsize=0.8 * FONT, color=EDGE)
-
-
-def _quiver(ax: Axes, arrows: Array) -> Any:
-    """Draw arrows (m, 2, 2) from tails to tips."""
-    return ax.quiver(
-        *arrows[:, 0].T, *(arrows[:, 1] - arrows[:, 0]).T, color=COLOURS[1], angles="xy", scale_units="xy", scale=1.0,
-        width=0.006, zorder=3,
-    )  # fmt: skip
 
 
 def moment_arc(ax: Axes, view: Array, at: Array, moment: Array, radius: float) -> None:

@@ -46,7 +46,7 @@ def between_zero_and(limit: Literal["pi", "pi/2"], **angles: float) -> None:
             raise ModelError(f"{name} must be between 0 and {limit}; got {value!r}")
 
 
-def positive_or_zero(**sizes: float) -> None:
+def positive_or_zero(**sizes: Any) -> None:
     """Raise ModelError as :func:`positive`; zero is accepted, for a part that is omitted."""
     positive(**{name: value for name, value in sizes.items() if not (isinstance(value, Real) and value == 0)})
 

@@ -157,7 +157,8 @@ class Scene:
                 self.bare[body] = together(parts)
             hinges = [hinge(place, self._radius) for place in self.skeleton.joints.values() if place.body == body]
             self._hinges += filter(None, [self._draw_bare(body, f"{path}/joints", hinges, HINGES)])
-            self._label("bodies", body, body, np.mean(ends, axis=(0, 1)) if ends else np.zeros(3))
+            middle = np.mean(ends, axis=(0, 1)) if ends else np.zeros(3)
+            self.labels.all.append(Label("bodies", body, body, middle))
 
     def _bars(self, body: str, ends: list[tuple[Array, Array]]) -> list[Triangles]:
         """Return the meshes of a body without visuals: a plate with a rounded rim, a solid if its joints are not in a plane, or single bars."""
@@ -204,12 +205,12 @@ class Scene:
         """Draw the names of joints and frames, and the frames' axes, hidden at first."""
         for place in self.skeleton.joints.values():
             if place.body in self.nodes:
-                self._label("joints", place.joint, place.body, place.point)
+                self.labels.all.append(Label("joints", place.joint, place.body, place.point))
         lines = {"axes_length": 4 * self._radius, "axes_radius": 0.3 * self._radius, "visible": False}
         for k, frame in enumerate(self.mechanism.description.frames):
             path, at = f"{self._paths[frame.body]}/frame{k}", frame.placement
             self._axes.append(self._scene.add_frame(path, wxyz=wxyz(at.rotation), position=at.translation, **lines))
-            self._label("frames", frame.name, frame.body, at.translation)
+            self.labels.all.append(Label("frames", frame.name, frame.body, at.translation))
 
     def _draw_surroundings(self, points: Array, ends: Array, up: Array) -> None:
         """Draw pedestals on the ground, a grid and light around points (k, 3) of the mechanism."""
@@ -261,9 +262,6 @@ class Scene:
             if spec.parent == "ground" and np.array_equal(spec.at_parent.translation, anchor):
                 return spec.child
         return "ground"
-
-    def _label(self, kind: str, text: str, body: str, point: Array) -> None:
-        self.labels.all.append(Label(kind, text, body, point))
 
 
 def _looks(visuals: tuple[VisualSpec, ...]) -> tuple[list[Look], list[str]]:
