@@ -117,6 +117,7 @@ RENAMED = {
 _WRENCHES = "wrenches= of the functions of a mechanism, or sarrus.simulate with a controller (t, q, v) that returns (tau, {frame: wrench})"
 _BUSHING = 'sarrus.Gimbal("rx ry rz tx ty tz", stiffness=..., damping=...), six stiffnesses and dampings'
 _GEAR = "Builder.add_coupler(name, {joint: coefficient, ...})"
+_CAM = "Builder.add_coupler with a function of sarrus.laws; profiles by sarrus.cams.cam_profile"
 _MOTOR = "Builder.add_joint(..., actuated=True)"
 _LOOP = "Builder.add_joint(...): a joint between any two bodies may close a loop"
 _IK = "Mechanism.inverse_kinematics({frame: target})"
@@ -131,13 +132,24 @@ SYNONYMS = {
         **dict.fromkeys(("Floating", "FreeJoint", "FreeFlyer", "SixDof"), "sarrus.Free"),
         "Bushing": _BUSHING,
         "Gear": _GEAR,
+        "Cam": _CAM,
         **dict.fromkeys(("Spring", "Damper"), "Builder.add_spring, or stiffness= and damping= of joints such as sarrus.Revolute"),
         **dict.fromkeys(("Rod", "Distance"), "Builder.add_distance"),
         **dict.fromkeys(("Body", "Link", "RigidBody"), "Builder.add_body"),
         "Motor": _MOTOR,
         **dict.fromkeys(("Model", "Robot", "System", "MultibodyPlant"), "sarrus.Builder, or sarrus.load(path)"),
+        **dict.fromkeys(("Simulation", "Simulator"), "sarrus.simulate(robot, q, v, duration)"),
+        **dict.fromkeys(("from_urdf", "load_urdf", "from_mjcf", "load_mjcf", "from_file"), "sarrus.load(path)"),
         **dict.fromkeys(("SE3", "Pose"), "sarrus.Transform"),
         "SO3": "sarrus.Rotation",
+    },
+    "sarrus.control": {
+        **dict.fromkeys(("PD", "Servo"), "sarrus.control.PID(joint, proportional=..., derivative=...)"),
+        **dict.fromkeys(("Torque", "ConstantEffort", "Motor"), "sarrus.control.FeedforwardEffort(joint, effort)"),
+        **dict.fromkeys(("Force", "Wrench", "ExternalForce"), _WRENCHES),
+        "Friction": "friction= of joints such as sarrus.Revolute, or sarrus.control.LuGreFriction",
+        **dict.fromkeys(("Spring", "Damper"), "Builder.add_spring, or stiffness= and damping= of joints such as sarrus.Revolute"),
+        "Gravity": "sarrus.control.GravityCompensation; gravity= of sarrus.Builder",
     },
     "Builder": {
         **dict.fromkeys(("add_link", "add_rigid_body", "body"), "Builder.add_body"),
@@ -147,6 +159,7 @@ SYNONYMS = {
         **dict.fromkeys(("add_weld", "add_fixed", "weld"), "Builder.add_joint(name, sarrus.Fixed(), parent, child)"),
         **dict.fromkeys(("add_loop", "close_loop", "add_loop_joint", "add_closure"), _LOOP),
         **dict.fromkeys(("add_gear", "add_mimic", "add_belt"), _GEAR),
+        "add_cam": _CAM,
         "add_bushing": f"Builder.add_joint(name, {_BUSHING}, parent, child)",
         **dict.fromkeys(("add_motor", "add_actuator"), _MOTOR),
         **dict.fromkeys(("add_force", "add_torque", "add_wrench"), _WRENCHES),

@@ -213,12 +213,10 @@ def calibrate(
     checked_mechanism(robot, "robot")
     check_choice("loss", loss, LOSSES, ModelError)
     check_counts(iterations=iterations)
-    if isinstance(measurements, Measurements) and measurements.noise is None:
+    if getattr(measurements, "noise", 0.0) is None:
         # the first fit has so little noise that the spread of its residuals is that of the measurements
-        small, again = (
-            SMALL_NOISE * robot._length,
-            {"dimensions": dimensions, "near": near, "spread": spread, "loss": loss},
-        )
+        small = SMALL_NOISE * robot._length
+        again: dict[str, Any] = {"dimensions": dimensions, "near": near, "spread": spread, "loss": loss}
         first = calibrate(
             robot, replace(measurements, noise=(small, small)), iterations=min(iterations, FIRST), **again
         )

@@ -802,9 +802,9 @@ class Budget(Brief):
         lines, count = [], _arrays.checked_count("count", count)
         for k, name in enumerate(self.of):
             i = int(np.argmax(self.first_order[:, k]))
-            lines.append(
-                f"{name}: {self.first_order[i, k]:.4g} {self.units_of[k]} to first order, {self.drawn[i, k]:.4g} {self.units_of[k]} drawn, at input {i}"
-            )
+            unit, drawn = self.units_of[k], float(self.drawn[i, k])
+            by_chance = "" if np.isnan(drawn) else f", {drawn:.4g} {unit} drawn"
+            lines.append(f"{name}: {self.first_order[i, k]:.4g} {unit} to first order{by_chance}, at input {i}")
             order = np.argsort(-self.parts[i, k], kind="stable")[:count]
             share = self.parts[i, k] ** 2 / max(self.first_order[i, k] ** 2, 1e-300)
             lines += [

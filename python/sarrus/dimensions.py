@@ -22,6 +22,7 @@ import numpy as np
 from ._arrays import (
     Array,
     ArrayLike,
+    NDArray,
     check_mapping,
     checked_names,
     checked_number,
@@ -377,7 +378,7 @@ class Moves:
         """Return the derivatives (n, nv, p) of q, as displacements."""
         return self._dq.copy()
 
-    def _close_together(self, ties: Array) -> None:
+    def _close_together(self, ties: NDArray[np.intp]) -> None:
         """Compute the motions of ties whose members close the loops together, but not alone, as in overconstrained mechanisms."""
         robot, q, at_time = self._D._at
         displacements, joints = _Moves(robot, q, self.of.leading, at_time), self._D.joints

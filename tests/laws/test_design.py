@@ -290,6 +290,7 @@ def test_tied_errors_have_one_share_and_units():
     assert (
         budget.names == ("crank", "motor.offset") and budget.units == ("m", "rad") and budget.units_of == ("m", "rad")
     )
+    assert "drawn" not in budget.report()
     assert "5e-05 m causes" in budget.report() and "0.001 rad causes" in budget.report()
     alone = tolerances(robot, {"pin.parent.x": 5e-5, "wrist.parent.x": 5e-5}, inputs, ["slider.x"], samples=0)
     both = tolerances(robot, {ends: 5e-5}, inputs, ["slider.x"], samples=2000)

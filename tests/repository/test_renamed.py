@@ -72,12 +72,17 @@ def test_the_new_name_is_there(owner, name):
 def test_a_name_of_other_programs_raises_with_the_one_to_use(owner):
     """All names in a cure exist."""
     holder = owner_of(owner)
-    homes = {"sarrus": sarrus, "Mechanism": sarrus.mechanisms.pendulum(), "Builder": sarrus.Builder("nothing")}
+    homes = {
+        "sarrus": sarrus,
+        "sarrus.control": sarrus.control,
+        "Mechanism": sarrus.mechanisms.pendulum(),
+        "Builder": sarrus.Builder("nothing"),
+    }
     for name, cure in SYNONYMS[owner].items():
         with pytest.raises(AttributeError, match=f"{owner} has no attribute '{name}': use {re.escape(cure)}$"):
             getattr(holder, name)
         assert name not in RENAMED.get(owner, ())
-        names = re.findall(r"\b(sarrus|Mechanism|Builder)\.(\w+)", cure)
+        names = re.findall(r"\b(sarrus\.control|sarrus|Mechanism|Builder)\.(\w+)", cure)
         assert names or "=" in cure
         assert all(hasattr(homes[home], attribute) for home, attribute in names)
 

@@ -147,7 +147,8 @@ def actuator_efforts(
     limits : (lower, upper) limits of the efforts, each (nu,) or a number [N m, N]. If the solution without limits exceeds them, the solution of least
         norm within them is returned
     preload : (nu,) efforts [N m, N]; the norm of u - preload is minimal
-    return_reactions : True also returns the multipliers (..., nc) [N m, N] of the constraint rows
+    return_reactions : True also returns the multipliers (..., nc) [N m, N] of the constraint rows, as `multipliers` of the
+        :class:`~sarrus.results.LoopReactions` of `forward_dynamics`; :meth:`joint_wrenches` returns wrenches
     exact : True raises StateError for a motion that the loops do not allow (status 3)
     out, threads, return_status : as in :class:`~sarrus.Mechanism`
 

@@ -24,7 +24,6 @@ from ..analysis.closing import coordinates, start_near, velocities_of
 from ..analysis.linear_algebra import ScaledLoops
 from ..analysis.mobility import Mobility
 from ..control import FeedforwardEffort
-from ..design import grashof_class
 from ..errors import ModelError, ModelWarning, NameNotFoundError, SarrusError, StateError, check_name, printable
 from ..figures.canvas import check_film
 from ..figures.figures import QUANTITIES
@@ -263,6 +262,8 @@ def info(arguments: argparse.Namespace) -> int:
     print(f"\n{_tree(robot)}")
     if robot.nc:
         print(f"\n{open_loops or robot.mobility(q)}")
+        from ..design import grashof_class  # imported here, because other commands do not need it
+
         if not open_loops and (linkage_class := grashof_class(robot, q)):
             print(f"  {'Grashof':<20}{linkage_class}")
     if robot.warnings:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -186,8 +186,7 @@ def generalized_jacobian(
     >>> sarrus.floating.generalized_jacobian(robot, robot.neutral(), "arm").ravel().round(6).tolist()     # the arm has 1 kg of 4 kg
     [0.0, 0.0, 0.0, 0.75, 0.0, 0.0]
     """
-    J: Array = _reduced(robot, generalized_jacobian, (q, frame), None, independent, time, options)
-    return J
+    return _reduced(robot, generalized_jacobian, (q, frame), None, independent, time, options)
 
 
 @_operation
@@ -220,8 +219,7 @@ def generalized_jacobian_derivative(
     >>> sarrus.floating.generalized_jacobian_derivative(robot, robot.neutral(), v, "arm").shape
     (6, 1)
     """
-    rate: Array = _reduced(robot, generalized_jacobian_derivative, (q, v, frame), v, independent, time, options)
-    return rate
+    return _reduced(robot, generalized_jacobian_derivative, (q, v, frame), v, independent, time, options)
 
 
 @_operation
@@ -514,10 +512,10 @@ def _motions(robot: LoopFunctions, q: Array, v: Array, independent: Coordinates,
 def _reduced(
     robot: LoopFunctions, function: Any, arguments: tuple[Any, ...], v: ArrayLike | None, independent: Coordinates,
     time: ArrayLike | None, options: Any,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return J* with respect to independent velocities; if v is not None, return its time derivative."""
     if independent is None:
-        return function(robot, *arguments, **options)
+        return cast("Array", function(robot, *arguments, **options))
     out, with_status = options.pop("out", None), options.pop("return_status", False)
     J = function(robot, *arguments, **options, return_status=with_status)
     J, status = J if with_status else (J, None)
@@ -531,7 +529,7 @@ def _reduced(
         still = generalized_jacobian(robot, q, arguments[2], **bare)
         result = result + still @ motions.derivative[..., columns, 6:]
     result = into(out, result)
-    return (result, status) if with_status else result
+    return cast("Array", (result, status) if with_status else result)
 
 
 # ---- centre of mass, and momentum about it, also with a fixed base ---------------------------------------------------

@@ -298,19 +298,14 @@ class Recorder:
 
         The columns of all other joints in the constraint Jacobian are zero in every configuration.
         """
-        J = self.call("constraint_jacobian", self._hidden_input("q"))
+        # not an argument of the generated function: results that depend on it are left out of the code
+        q = np.array(self._recording.input(self._samples["q"]), dtype=object)
+        J = self.call("constraint_jacobian", q)
         velocities = np.array([any(x.constant != 0.0 for x in column) for column in J.T], dtype=bool)
         coordinates = np.zeros(self.robot.nq, dtype=bool)
         for joint in map(self.robot.joint, self.robot.joints):
             velocities[joint.v_slice] = coordinates[joint.q_slice] = velocities[joint.v_slice].any()
         return coordinates, velocities
-
-    def _hidden_input(self, name: str) -> Numbers:
-        """Add an input with values in the samples only.
-
-        It is not an argument of the generated function, and results that depend on it are left out of the code.
-        """
-        return np.array(self._recording.input(self._samples[name]), dtype=object)
 
     def _extra_input(self, size: int) -> Numbers:
         """Add an input of zeros that is not an argument of the generated function."""

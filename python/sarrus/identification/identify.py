@@ -98,8 +98,9 @@ class Identification(Brief):
     @cached_property
     def robot(self) -> Mechanism:
         """Mechanism with the identified parameters. Offsets are not included, because they are properties of the measurement."""
-        changes = self._model.changes(self.parameters[None]).items()
-        return self._original.replace(**{kind: {name: x for name, (x,) in parts.items()} for kind, parts in changes})
+        changes = self._model.changes(self.parameters[None])
+        changes = {kind: {name: x for name, (x,) in parts.items()} for kind, parts in changes.items()}
+        return self._original.replace(**changes)
 
     def report(self) -> str:
         """Return a table of the base parameters, indistinguishable and unidentified parameters, and the error of predictions."""

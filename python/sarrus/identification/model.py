@@ -12,7 +12,7 @@ Gautier, M. (1991). Numerical calculation of the base inertial parameters of rob
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import count
 from typing import Any, cast
 
@@ -95,13 +95,13 @@ class Samples(Brief):
             indices = np.arange(len(self))[selection]
         except (IndexError, TypeError, ValueError) as error:
             raise IndexError(f"selection must be a slice, indices or a mask of {len(self)} samples; {error}") from None
-        a, t = (None if x is None else x[indices] for x in (self.a, self.t))
-        efforts, directions = (
-            None if by_joint is None else {name: x[indices] for name, x in by_joint.items()}
-            for by_joint in (self.efforts, self.directions)
-        )
-        assert efforts is not None
-        return Samples(efforts, self.q[indices], self.v[indices], a, t, directions)
+
+        def taken(x: Any) -> Any:
+            if isinstance(x, Mapping):
+                return {joint: part[indices] for joint, part in x.items()}
+            return None if x is None else x[indices]
+
+        return Samples(*(taken(getattr(self, field.name)) for field in fields(self)))
 
     @classmethod
     def from_joints(

@@ -535,19 +535,12 @@ def placed_inertia(tensor: Element, link: Element, mass: float, moments: tuple[f
 
 
 def noted_inertia(mass: float, com: ArrayLike, about_com: ArrayLike, note: Callable[[str], None]) -> Inertia:
-    """Return an inertia without checking it; call `note` with a warning if it is not physical."""
+    """Return an inertia without checking it; call `note` with a warning if no body can have it."""
     with np.errstate(over="ignore", invalid="ignore"):
         inertia = Inertia(mass, com, about_com, check=False)
-    if text := unphysical(inertia):
-        note(text)
-    return inertia
-
-
-def unphysical(inertia: Inertia) -> str:
-    """Return a warning for an inertia that no body can have, or an empty string for a physical inertia."""
-    principal = () if inertia.is_physical() else inertia.principal_moments.tolist()
+        principal = [] if inertia.is_physical() else inertia.principal_moments.tolist()
     # a radius of gyration below 1 µm is a rounding error of a point mass
-    if max(map(abs, principal), default=0.0) <= 1e-12 * abs(inertia.mass):
-        return ""
-    values = ", ".join(f"{x:.3g}" for x in principal)
-    return f"no body of {inertia.mass:g} kg has principal moments of inertia {values} kg m²; the values are kept"
+    if max(map(abs, principal), default=0.0) > 1e-12 * abs(inertia.mass):
+        values = ", ".join(f"{x:.3g}" for x in principal)
+        note(f"no body of {inertia.mass:g} kg has principal moments of inertia {values} kg m²; the values are kept")
+    return inertia

@@ -57,9 +57,8 @@ def armatures(robot: Element) -> dict[str, float]:
     """Return joint -> armature [kg m², kg] of the rotors in a URDF's transmissions."""
     rotors: dict[str, float] = {}
     for transmission in robot.all("transmission"):
-        numbers = {
-            part.tag: part.number("value") for motor in transmission.all("actuator") for part in motor.all(*ROTOR)
-        }
+        rotor = [part for motor in transmission.all("actuator") for part in motor.all(*ROTOR)]
+        numbers = {part.tag: part.number("value") for part in rotor}
         if inertia := numbers.get(ROTOR[0], 0.0):
             ratio = numbers.get(ROTOR[1], 1.0)
             rotors |= {name: inertia * ratio**2 for joint in transmission.all("joint") if (name := joint.get("name"))}

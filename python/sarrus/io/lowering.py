@@ -98,9 +98,11 @@ class Writer:
 
     def numbers(self, link: Link, axis: Axis) -> dict[str, Any]:
         """Return the parameters of an axis by field; missing bounds are infinite, missing limits None."""
-        values: dict[str, Any] = {name: outline.number_of(link, axis, name) for name in PASSIVE}
-        values |= {name: outline.number_of(link, axis, name, np.inf) for name in BOUNDS}
-        values["lower"], values["upper"] = outline.limits_of(link, axis) or (None, None)
+        joint, k = link.joint, axis.index
+        values: dict[str, Any] = {name: float(getattr(joint, name)[k]) for name in PASSIVE}
+        values |= {name: np.inf if (x := getattr(joint, name)) is None else float(x[k]) for name in BOUNDS}
+        limits = (None, None) if joint.limits is None else tuple(float(bound[k]) for bound in joint.limits)
+        values["lower"], values["upper"] = (None, None) if limits == (-np.inf, np.inf) else limits
         return values
 
     def chain(self, link: Link) -> Iterator[tuple[Step, tuple[str, Transform], tuple[str, Transform]]]:

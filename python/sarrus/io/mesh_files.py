@@ -68,9 +68,8 @@ def _check_format(path: Path) -> None:
             return
         text = file.read(int.from_bytes(start[12:16], "little")) if suffix == ".glb" else start + file.read()
     document = json.loads(text)
-    numbers = [
-        SIZES.get(accessor.get("type"), 16) * int(accessor["count"]) for accessor in document.get("accessors", ())
-    ]
+    accessors = document.get("accessors", ())
+    numbers = [SIZES.get(accessor.get("type"), 16) * int(accessor["count"]) for accessor in accessors]
     # mesh -> number of its instances; each node that refers to the mesh is one
     shown = Counter(node["mesh"] for node in document.get("nodes", ()) if "mesh" in node)
     total = sum(numbers)

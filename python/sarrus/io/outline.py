@@ -244,20 +244,6 @@ def coordinate_names(link: Link, used: Names) -> list[str]:
     return [name] if len(link.axes) == 1 else [used.new(f"{name}_{axis.index + 1}") for axis in link.axes]
 
 
-def number_of(link: Link, axis: Axis, name: str, default: float = 0.0) -> float:
-    """Return the component of a passive term or a bound along an axis; `default` if the joint has no such bound."""
-    values = getattr(link.joint, name)
-    return default if values is None else float(values[axis.index])
-
-
-def limits_of(link: Link, axis: Axis) -> tuple[float, float] | None:
-    """Return the limits of a coordinate, or None."""
-    if link.joint.limits is None:
-        return None
-    low, high = (float(bound[axis.index]) for bound in link.joint.limits)
-    return None if np.isinf([low, high]).all() else (low, high)
-
-
 # ---- XML -------------------------------------------------------------------------------------------------------------
 
 

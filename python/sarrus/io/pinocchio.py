@@ -372,13 +372,10 @@ def _form(pin: Any, link: Link) -> tuple[Transform, Any, Transform]:
     joint, start, end = link.joint, link.start, link.end
     if link.backward and joint.kind in ("Spherical", "Free", "Planar"):
         fault = f"joint '{link.spec.name}' ({joint.kind}) has its child nearer to the ground"
-        raise ModelError(
-            f"{fault}, so that Pinocchio's coordinates would belong to the inverse motion: exchange parent and child"
-        )
-    if joint.kind == "Spherical":
-        return start, pin.JointModelSpherical(), end
-    if joint.kind == "Free":
-        return start, pin.JointModelFreeFlyer(), end
+        effect = "Pinocchio's coordinates would belong to the inverse motion"
+        raise ModelError(f"{fault}, so that {effect}: exchange parent and child")
+    if joint.kind in ("Spherical", "Free"):
+        return start, (pin.JointModelFreeFlyer if joint.kind == "Free" else pin.JointModelSpherical)(), end
     if joint.kind == "Planar":
         E = Transform(axis_frame(vars(joint)["normal"]))
         return start @ E, pin.JointModelPlanar(), E.inverse() @ end
@@ -423,8 +420,7 @@ def _numbers(
         k = model.joints[model.getJointId(leader)].idx_v
         model.armature[k] += scaling**2 * joint.armature[0]
         model.damping[k] += scaling**2 * joint.damping[0]
-        friction = np.array([abs(scaling) * joint.friction[0]])
-        _add_friction(model, slice(k, k + 1), friction)
+        _add_friction(model, slice(k, k + 1), abs(scaling) * joint.friction)
         if has_bounds(joint):
             losses.minor.append(f"limits of joint '{name}', which mimics another")
         return

@@ -116,11 +116,8 @@ class _Reader:
         fixed_links = {"world", *scene.static}
         self.ends = {joint.name: tuple(scene.body(end, joint.element) for end in joint.ends) for joint in scene.joints}
         check_pairs(self.ends.values(), root.source)
-        self.moving = [
-            joint
-            for joint in scene.joints
-            if not fixed_links.issuperset(self.ends[joint.name]) and self._belongs_to_model(joint)
-        ]
+        movable = [joint for joint in scene.joints if not fixed_links.issuperset(self.ends[joint.name])]
+        self.moving = list(filter(self._belongs_to_model, movable))
         self.joints = [joint for joint in self.moving if not joint.is_gearbox]
         self.names = Names(self.short(joint.name) for joint in self.joints)
         self.home: dict[str, list[float]] = {}
@@ -167,9 +164,8 @@ class _Reader:
         _note_circles(mimics)
         couplers = [*mimics, *self._gearboxes()]
         coupled = {name for coupler in couplers for name, _ in coupler.terms}
-        coupled |= {
-            self.short(f"{key}::{name}") for key, model in self.models.items() for name in extensions.coupled(model)
-        }
+        for key, model in self.models.items():
+            coupled |= {self.short(f"{key}::{name}") for name in extensions.coupled(model)}
         followers = {next(iter(coupler.terms))[0] for coupler in mimics}
         for joint in self.joints:
             with at(joint.element):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -203,7 +203,8 @@ class Scene:
         start = [self.beside] if self.beside else []
         above = [str(folder) for path in start for folder in (Path(path), *list(Path(path).parents)[:-1])]
         named = scheme in ("model", "package") and bool(separator)
-        installed = list(_from_environment()) if named else []
+        lists = [os.environ.get(variable, "").split(os.pathsep) for variable in VARIABLES if named]
+        installed = [folder for folders in lists for folder in folders if folder]
         name = rest if separator else uri
         for folder in [*self.package_dirs, *above, *installed] if named else start:
             # installed folders of ROS and Gazebo contain symbolic links to build folders, so that any folder is allowed
@@ -406,11 +407,6 @@ def pose_of(element: Element) -> Transform:
     if element.get("degrees") in ("true", "1"):
         roll, pitch, yaw = map(math.radians, (roll, pitch, yaw))
     return Transform.from_rpy(roll, pitch, yaw, place) if roll or pitch or yaw else Transform(translation=place)
-
-
-def _from_environment() -> Iterator[str]:
-    for variable in VARIABLES:
-        yield from filter(None, os.environ.get(variable, "").split(os.pathsep))
 
 
 def _model_file(folder: Path) -> Path | None:

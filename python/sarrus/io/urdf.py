@@ -150,9 +150,8 @@ class _Reader:
             with at(self.elements[name]):
                 self.types[name] = replace(joint, armature=armature)
         pairs = self.sidecar.retype(self.types)
-        self.mimics = _mimics(
-            {n: e for n, e in self.elements.items() if n not in self.sidecar.retyped}, self.types, self.robot
-        )
+        unchanged = {name: e for name, e in self.elements.items() if name not in self.sidecar.retyped}
+        self.mimics = _mimics(unchanged, self.types, self.robot)
         self._read_loops()
         coupled = {name for follower, mimic in self.mimics.items() for name in (follower, mimic.leader)}
         coupled |= {name for coupling in self.couplings for name in coupling.terms} | extensions.coupled(self.robot)

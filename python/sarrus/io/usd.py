@@ -32,6 +32,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +44,7 @@ from ..analysis.mobility import without_redundant_constraints
 from ..building.builder import Builder
 from ..description import joints
 from ..description.contacts import NO_CONTACTS
-from ..description.joints import PARAMETERS, JointType, axis_frame
+from ..description.joints import PASSIVE, JointType, axis_frame
 from ..errors import AssemblyError, ModelError
 from ..mechanism import Mechanism
 from ..shapes import Box, Capsule, ConvexPoints, Cylinder, Plane, Sphere
@@ -281,9 +282,26 @@ class _Reader:
                     parent, at_parent, child, at_child = child, at_child, parent, at_parent
                 places: dict[str, Any] = {"at_parent": at_parent, "at_child": at_child}
                 self.builder.add_joint(name, kind, parent, child, **places, actuated=driven, loop=name in closing)
-                between = self._in_world(parent, at_parent).inverse() @ self._in_world(child, at_child)
-                if (q := _coordinates(kind, between)) is not None:
-                    self.home[name] = q
+        self._read_home([name for name in kept if name in self.builder._joints])
+
+    def _read_home(self, names: Sequence[str]) -> None:
+        """Read the coordinates of joints at the poses of the bodies, from a mechanism in which bodies float and these joints are loop joints."""
+        poses = {"ground": Transform()} | {name: self.place[path] for path, name in self.bodies.items()}
+        posed, root_names, q = Builder("poses"), Names(names), dict[str, list[float]]()
+        for body in self.builder._bodies:
+            posed.add_body(body)
+            add_root(posed, root_names.new(body), body, poses[self.chain_end.get(body, body)], True, q)
+        for name in names:
+            spec = self.builder._joints[name]
+            joint = replace(spec.joint, **dict.fromkeys(PASSIVE, 0.0))
+            places: dict[str, Any] = {"at_parent": spec.at_parent, "at_child": spec.at_child}
+            posed.add_joint(name, joint, spec.parent, spec.child, **places, loop=True)
+        robot = posed.build()
+        coordinates = robot.joint_states(robot._at(q.items())).q
+        for name in names:
+            zero = np.eye(4)[3] if robot.joint(name).type.quaternion else 0.0
+            if np.abs(coordinates[name] - zero).max(initial=0.0) >= FLOATS:
+                self.home[name] = coordinates[name]
 
     def _chain(self, kept: dict[str, Any], made: Mapping[str, Any], closing: Sequence[str]) -> None:
         """Convert several hinges and slides between two bodies to a chain, as in MuJoCo; as parallel joints they would fix the bodies to each other."""
@@ -297,14 +315,13 @@ class _Reader:
                 continue
             fact = "joints between one pair of bodies are read as a chain, in the order of the stage:"
             self.joints[names[0]].note(fact, ", ".join(names))
-            for name in names[:-1]:
+            for name, following in pairwise(names):
                 between = self.names.new(f"{child}.{name}")
                 self.builder.add_body(between)
                 self.chain_end[between] = child
                 (_, at_parent), (_, at_child) = kept[name]
                 kept[name] = (parent, at_parent), (between, at_child)
                 parent = between
-                following = names[names.index(name) + 1]
                 # the frame of a massless body is the child's frame
                 kept[following] = (between, kept[following][1][1]), kept[following][1]
 
@@ -339,11 +356,6 @@ class _Reader:
                     spec = self.builder._joints[joint_name]
                     actuated = spec.actuated and joint_name != name
                     self.builder._joints[joint_name] = replace(spec, tree=True, actuated=actuated)
-
-    def _in_world(self, body: str, frame: Transform) -> Transform:
-        body = self.chain_end.get(body, body)
-        path = next((path for path, name in self.bodies.items() if name == body), None)
-        return frame if path is None else self.place[path] @ frame
 
     def _roots(self, tree: Connected) -> Iterator[tuple[str, bool]]:
         """Yield (path, True if it floats) of bodies with a root joint: kinematic bodies, and one body of each connected group without a joint to the
@@ -383,20 +395,16 @@ class _Reader:
                 prim.note("parameters of fixed joints, such as damping, are not read")
             return (joints.Fixed() if kind == "fixed" else joints.Spherical(**terms)), bool(prim.all("drive")), False
 
-    def _numbers(
-        self, prim: Prim, turns: bool, instance: str, low: str = "", high: str = ""
-    ) -> tuple[dict[str, Any], bool]:
-        """Return the parameters of an axis, and True if a drive acts on it; `low` and `high` are attributes for limits of a LimitAPI."""
+    def _numbers(self, prim: Prim, turns: bool, instance: str) -> tuple[dict[str, Any], bool]:
+        """Return the parameters of an axis, and True if a drive acts on it; `instance` is the name of its drive and of its LimitAPI."""
         drive = next((part for part in prim.all("drive") if part.get("name") == instance), None)
         if drive is not None and drive.number("physics:maxForce", math.inf, finite=False) == 0.0:
             drive = None
         axis = Element("joint", {**prim.attributes}, prim.source, prim.line, self.root, prim.notes, prim.grammar)
         axis.children = [] if drive is None else [drive]
-        if low:
-            limit = next((part for part in prim.all("limit") if part.get("name") == instance), None)
-            for name, key in ((low, "physics:low"), (high, "physics:high")):
-                if limit is not None and key in limit.attributes:
-                    axis.attributes[name] = limit.attributes[key]
+        for limit in (part for part in prim.all("limit") if part.get("name") == instance):
+            ends = {"physics:lowerLimit": "physics:low", "physics:upperLimit": "physics:high"}
+            axis.attributes |= {end: limit.attributes[key] for end, key in ends.items() if key in limit.attributes}
         numbers: dict[str, Any] = USD.read(axis)
         for row in USD.numbers:
             if row.field in numbers:
@@ -422,7 +430,7 @@ class _Reader:
             elif low > high:
                 locked.add(limit.get("name"))
         free = [f"{kind}{axis}" for kind in ("rot", "trans") for axis in LETTERS if f"{kind}{axis}" not in locked]
-        per = [self._numbers(prim, name[0] == "r", name, "physics:lowerLimit", "physics:upperLimit") for name in free]
+        per = [self._numbers(prim, name[0] == "r", name) for name in free]
         turning = [name[-1] for name in free if name[0] == "r"]
         sliding = [name[-1] for name in free if name[0] == "t"]
         driven = any(has_drive for _, has_drive in per)
@@ -657,24 +665,3 @@ def _rotation(prim: Prim, name: str) -> Array:
     if not any((w, x, y, z)):
         prim.fail(f"has a {name} of zeros; expected a quaternion")
     return Rotation.from_quaternion((x, y, z, w)).matrix
-
-
-def _coordinates(kind: JointType, between: Transform) -> list[float] | None:
-    """Return the coordinates of a joint for a pose of its child frame in its parent frame; None if they are zero, or undefined."""
-    p, (turn, angle) = between.translation, Rotation(between.rotation).axis_angle
-    if kind.kind == "Spherical":
-        return None if abs(angle) < FLOATS else Rotation(between.rotation).quaternion.tolist()
-    if isinstance(kind, joints.Gimbal):  # R = R_x R_y R_z, and translations along the rotated axes
-        R = between.rotation
-        x, z = math.atan2(-R[1, 2], R[2, 2]), math.atan2(-R[0, 1], R[0, 0])
-        y = math.atan2(R[0, 2], math.hypot(R[0, 0], R[0, 1]))
-        values = dict(zip(PARAMETERS, (x, y, z, *(R.T @ p).tolist()), strict=True))
-        q = [values[name] for name in kind.free]
-        return None if np.abs(q).max(initial=0.0) < FLOATS else q
-    axis = vars(kind).get("axis", vars(kind).get("normal"))
-    if axis is None:
-        return None
-    about, along = float(turn @ axis) * angle, float(p @ axis)
-    on_plane = [*(p @ axis_frame(axis)[:, :2]).tolist(), about]
-    q = {"Revolute": [about], "Prismatic": [along], "Cylindrical": [about, along], "Planar": on_plane}[kind.kind]
-    return None if np.abs(q).max() < FLOATS else q

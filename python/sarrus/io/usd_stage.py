@@ -119,7 +119,7 @@ def read_stage(text: str | bytes, source: str, beside: str, package_dirs: Iterab
         cause = str(error).split(" : ")[-1].strip()
         raise ModelError(f"{source}: cannot be read as USD: {cause[:300]}") from None
     metre, kilogram = UsdGeom.GetStageMetersPerUnit(stage), UsdPhysics.GetStageKilogramsPerUnit(stage)
-    attributes = {"metersPerUnit": text_of(_nice(metre)), "kilogramsPerUnit": text_of(_nice(kilogram))}
+    attributes = {"metersPerUnit": text_of(metre), "kilogramsPerUnit": text_of(kilogram)}
     attributes |= {"upAxis": UsdGeom.GetStageUpAxis(stage), "defaultPrim": stage.GetRootLayer().defaultPrim}
     # the root refers to the stage, because its prims are valid only while the stage exists
     root = Prim("stage", attributes, source, "/", None, notes, grammar, prim=stage)
@@ -312,11 +312,6 @@ def _element(prim: Any, root: Element, cache: Any, healed: list[int]) -> Prim:
             except _pxr().ErrorException:  # an attribute in another layer, or malformed
                 element.fail(f"has a relationship {name!r} that USD cannot read")
     return element
-
-
-def _nice(value: Any) -> Any:
-    """Return doubles for numbers of 32 bits: the shortest decimals that round to them."""
-    return np.array([float(str(x)) for x in np.ravel(np.asarray(value, np.float32))]) if np.ndim(value) else value
 
 
 def _numbers(value: Any) -> Any:

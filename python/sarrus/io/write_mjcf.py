@@ -62,8 +62,10 @@ class _Writer(Writer):
         for link in depth_first(tree_links(robot)):
             self.link_to[link.outer] = link
             self._body(link)
-        massless = [n for n, I in self.inertia.items() if I.mass == 0.0 and not self._carries(n)]
-        if massless:
+        mass = {"ground": 0.0} | {name: I.mass for name, I in self.inertia.items()}
+        for link in reversed(self.link_to.values()):  # MuJoCo adds the masses of welded bodies
+            mass[link.inner] += mass[link.outer] if link.joint.nv == 0 else 0.0
+        if massless := [name for name in self.inertia if mass[name] == 0.0 and self.link_to[name].joint.nv]:
             losses.minor.append(f"moving bodies without mass, which MuJoCo rejects: {listed(massless)}")
         if self.thin:
             compiler.set("boundinertia", f"{SMALLEST:g}")
@@ -71,7 +73,7 @@ class _Writer(Writer):
             self._site(frame.body, frame.name, frame.placement)
         self.meshes: dict[str, None] = {}
         for visual in d.visuals:
-            self._geom(visual)
+            self._shape(visual, rgba=visual.color, contype="0", conaffinity="0", group="2")
         for shape in d.shapes:
             self._collision(shape)
         if self.meshes:
@@ -83,13 +85,6 @@ class _Writer(Writer):
         for section in (self.equality, self.tendon, self.actuator, self._keys()):
             if len(section):
                 root.append(section)
-
-    def _carries(self, body: str) -> bool:
-        """Return True if a body does not move relative to its parent, or a body with mass is welded to it."""
-        if self.link_to[body].joint.nv == 0:
-            return True
-        welded = [name for name, link in self.link_to.items() if link.inner == body and link.joint.nv == 0]
-        return any(self.inertia[name].mass > 0.0 or self._carries(name) for name in welded)
 
     # ---- bodies and joints -------------------------------------------------------------------------------------------
 
@@ -194,9 +189,6 @@ class _Writer(Writer):
             return
         place, kind = _placed(spec.placement), shape._kind.lower()
         add(self.body[spec.body], "geom", type=kind, size=size, **place, **attributes, mass="0")
-
-    def _geom(self, visual: VisualSpec) -> None:
-        self._shape(visual, rgba=visual.color, contype="0", conaffinity="0", group="2")
 
     def _collision(self, spec: ShapeSpec) -> None:
         spin, roll = spec.torsional_friction, spec.rolling_friction

@@ -33,7 +33,7 @@ from . import lowering
 from .document import Mimic, Names
 from .formats import SDF, put
 from .lowering import PosedWriter, Step
-from .outline import Element, Link, Losses, add, add_drake, listed
+from .outline import IDENTITY, Element, Link, Losses, add, add_drake, listed
 from .sdf_document import COEFFICIENTS, PATCH, TORSIONAL
 
 
@@ -116,10 +116,8 @@ class _Writer(PosedWriter):
             self.note_missing(spec)
             if kind == "Helical":
                 put(element, "screw_thread_pitch", 2 * np.pi * vars(link.joint)["pitch"])
-            axis = link.axes[0]
-            self.coordinates[spec.name, 0] = spec.name
-            self.driven |= {spec.name} if spec.actuated else set()
-            self._axis(element, spec, Step(spec.name, axis, self.numbers(link, axis)), axis.direction)
+            step = next(self.steps(link))
+            self._axis(element, spec, step, step.axis.direction)
 
     def step(self, spec: JointSpec, step: Step, inner: tuple[str, Transform], outer: tuple[str, Transform]) -> None:
         element = self._element(step.name, "revolute" if step.turns else "prismatic", inner[0], *outer)
@@ -158,7 +156,7 @@ class _Writer(PosedWriter):
             SDF.write(axis, values)
 
     def place(self, element: Element, place: Transform) -> None:
-        if not np.array_equal(place.matrix, np.eye(4)):
+        if place != IDENTITY:
             put(element, "pose", [*place.translation, *Rotation(place.rotation).rpy])
 
     # ---- constraints -------------------------------------------------------------------------------------------------

@@ -130,7 +130,7 @@ class _Writer(Writer):
         self, link: Link, name: str, kind: str, inner: tuple[str, Transform], outer: tuple[str, Transform], spare: str
     ) -> Element:
         """Write a joint between frames on two bodies; if the outer frame is not its body's, add a link and a fixed joint."""
-        child = outer[0] if _same(outer[1]) else self.links.new(spare)
+        child = outer[0] if outer[1] == IDENTITY else self.links.new(spare)
         element = self._element(name, kind, self._called(inner[0]), child, inner[1])
         if child != outer[0]:
             add(self.root, "link", name=child)
@@ -184,7 +184,7 @@ class _Writer(Writer):
         return frame.name
 
     def place(self, element: Element, place: Transform) -> None:
-        if not _same(place):
+        if place != IDENTITY:
             turned = not np.array_equal(place.rotation, np.eye(3))
             add(element, "origin", xyz=place.translation, rpy=Rotation(place.rotation).rpy if turned else None)
 
@@ -227,10 +227,6 @@ def _closing_type(joint: JointType) -> tuple[str, Transform] | None:
         if abs(first @ second) < 1e-12:
             return "universal", Transform(np.column_stack([first, second, np.cross(first, second)]))
     return None
-
-
-def _same(place: Transform) -> bool:
-    return np.array_equal(place.rotation, np.eye(3)) and not place.translation.any()
 
 
 def _inertial(link: Element, inertia: Inertia) -> None:

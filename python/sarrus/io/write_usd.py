@@ -37,7 +37,7 @@ from .document import Mimic
 from .formats import USD, has_passive, put
 from .lowering import PosedWriter, Step
 from .mesh_files import hull, hull_faces
-from .outline import Element, Link, Losses, add, frame_along, link_of, no_shape, principal_axes, wxyz
+from .outline import IDENTITY, Element, Link, Losses, add, frame_along, link_of, no_shape, principal_axes, wxyz
 from .usd import factor
 from .usd_stage import write_stage
 
@@ -109,8 +109,8 @@ class _Writer(PosedWriter):
             kind in USD.joints and not has_passive(spec.joint) and spec.joint.velocity_limit is None
         ):
             self.note_missing(spec)
-            numbers = {axis: self.numbers(link, axis) for axis in link.axes}
-            self._axes(spec, kind, ends, [Step(spec.name, axis, values) for axis, values in numbers.items()])
+            general = [Step(spec.name, axis, self.numbers(link, axis)) for axis in link.axes if kind not in WORDS]
+            self._axes(spec, kind, ends, general or list(self.steps(link)))
         else:
             self.note_missing(spec)
             self.joint_chain(link)
@@ -131,10 +131,7 @@ class _Writer(PosedWriter):
         if kind in WORDS:
             put(element, "@physics:axis", letter)
             self.axes[steps[0].name] = element, steps[0].turns
-            if spec.actuated and steps[0].pitch is None:
-                self.driven.add(steps[0].name)
             element.set("id", f"joint {steps[0].name}")
-            self.coordinates.setdefault((spec.name, steps[0].axis.index), steps[0].name)
             self._numbers(element, element, steps[0], spec, "angular" if steps[0].turns else "linear")
             return
         self.note_planar(link_of(spec))
@@ -261,7 +258,7 @@ class _Writer(PosedWriter):
         return element
 
     def place(self, element: Element, place: Transform) -> None:
-        if not np.array_equal(place.matrix, np.eye(4)):
+        if place != IDENTITY:
             put(element, "@pose", [*place.translation, *Rotation(place.rotation).quaternion])
 
 
@@ -270,10 +267,8 @@ def _in_file(value: float | None, unit: float) -> float | None:
     if value is None or not np.isfinite(value):
         return value
     nearest = value / unit
-    return next(
-        (x for x in (nearest, np.nextafter(nearest, np.inf), np.nextafter(nearest, -np.inf)) if x * unit == value),
-        nearest,
-    )
+    others = np.nextafter(nearest, np.inf), np.nextafter(nearest, -np.inf)
+    return next((x for x in (nearest, *others) if x * unit == value), nearest)
 
 
 save = partial(lowering.save, _Writer)

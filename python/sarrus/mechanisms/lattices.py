@@ -351,7 +351,8 @@ def hoberman_sphere(scissors: int = 1, arm: float = 0.2, mass: float = 0.1) -> M
     signs = [sign + axis for axis in "xyz" for sign in "+-"]
     for hub in (f"{place}{sign}" for place in ("outer", "inner") for sign in signs):
         b.add_body(hub, Inertia.sphere(mass, arm / 10))
-    directions, top = [cmath.exp(1j * math.pi * (2 * k + 1) / n) for k in range(n)], None
+    directions = [cmath.exp(1j * math.pi * (2 * k + 1) / n) for k in range(n)]
+    top = None
     for c, normal in enumerate("xyz"):
         hinge, names = Revolute(normal), ("xyz"[c - 2], "xyz"[c - 1])  # names of the axes in the ring's plane
         plane = np.eye(3)[[c - 2, c - 1]]

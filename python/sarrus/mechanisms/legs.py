@@ -193,12 +193,12 @@ def humanoid_leg(floating: bool = True, thigh: float = 0.4, shank: float = 0.4, 
     b.link("foot", flat, "ankle", Universal("y", "x"), "shank", at, home=[-bend, 0.0])
     # crank, rod, heel and shank form a parallelogram if the foot does not roll
     for name, y in (("left", side), ("right", -side)):
-        tip, end, axle, motor = (-crank, 0, 0), (0, 0, -rod), (0, y, rod - shank), Revolute("y", effort_limit=80.0)
-        arm, bar = (Inertia.rod(0.005 * mass, (0, 0, 0), reach) for reach in (tip, end))
+        tip, low, axle, motor = (-crank, 0, 0), (0, 0, -rod), (0, y, rod - shank), Revolute("y", effort_limit=80.0)
+        arm, bar = (Inertia.rod(0.005 * mass, (0, 0, 0), reach) for reach in (tip, low))
         b.link(f"{name}_crank", arm, f"{name}_motor", motor, "shank", axle, home=-bend, actuated=True)
         b.link(f"{name}_rod", bar, f"{name}_rod", Universal("y", "x"), f"{name}_crank", tip, home=[bend, 0.0])
         ends = f"{name}_rod", "foot"
-        b.add_joint(f"{name}_ball", Spherical(), *ends, at_parent=end, at_child=(-crank, y, 0), loop=True)
+        b.add_joint(f"{name}_ball", Spherical(), *ends, at_parent=low, at_child=(-crank, y, 0), loop=True)
     b.add_frame("sole", "foot", (0, 0, -sole))
     return b.build()
 

@@ -14,6 +14,10 @@ from ..mechanism import Mechanism
 from ..spatial import Inertia, Rotation, Transform
 from .drawing import Drawing, Point, apex, in_space, integer, positive, positive_or_zero, real, true_or_false
 
+# directions of the drives of Klipper's printers from x [rad]: linear Delta, rotary Delta
+TOWERS = (math.radians(210), math.radians(330), math.radians(90))
+ARMS = (math.radians(30), math.radians(150), math.radians(270))
+
 
 def five_bar(
     actuated: int = 2, crank: float = 0.3, rod: float = 0.5, base: float = 0.4, mass: float = 1.0
@@ -201,8 +205,8 @@ def delta(
         b.link(f"arm{k}", upper, f"motor{k}", Revolute("y"), "ground", at, home=0.0, actuated=True)
         for side, across in (("a", -spacing / 2), ("b", spacing / 2)):
             # axes y and then x, so that the rod cannot spin about itself
-            elbow, at = Universal("y", "x"), (arm, across, 0)
-            b.link(f"rod{k}{side}", rod, f"elbow{k}{side}", elbow, f"arm{k}", at, home=[lean, 0.0])
+            elbow, tip = Universal("y", "x"), (arm, across, 0)
+            b.link(f"rod{k}{side}", rod, f"elbow{k}{side}", elbow, f"arm{k}", tip, home=[lean, 0.0])
     plate = Inertia.cylinder(mass, platform_radius, platform_radius / 5)
     b.floating("platform", plate, (0, 0, -depth), free=platform_free)
     if not platform_free:
@@ -217,7 +221,7 @@ def delta(
 
 def delta_printer(
     arm: float = 0.334, delta_radius: float = 0.18, effector_radius: float = 0.03, spacing: float = 0.05,
-    angles: Sequence[float] = tuple(math.radians(x) for x in (210, 330, 90)), mass: float = 0.1,
+    angles: Sequence[float] = TOWERS, mass: float = 0.1,
 ) -> Mechanism:  # fmt: skip
     """3D printer with three towers (a linear Delta): carriages move an effector, which does not rotate, by pairs of rods.
 
@@ -251,8 +255,8 @@ def delta_printer(
     >>> import sarrus
     >>> printer = sarrus.mechanisms.delta_printer()
     >>> q = printer.inverse_kinematics({"nozzle": (0.05, 0.02, 0.01)}, near=printer.assemble())
-    >>> [round(1e3 * float(printer.joint_states(q).q[name][0]), 3) for name in printer.actuated]
-    [248.888, 307.06, 298.887]
+    >>> [round(1e3 * float(printer.joint_states(q).q[name][0]), 2) for name in printer.actuated]
+    [248.89, 307.06, 298.89]
     """
     positive(arm=arm, delta_radius=delta_radius, effector_radius=effector_radius, spacing=spacing, mass=mass)
     if not delta_radius < arm:
@@ -265,7 +269,7 @@ def delta_printer(
 
 def rotary_delta_printer(
     upper_arm: float = 0.17, lower_arm: float = 0.32, shoulder_radius: float = 0.0339, shoulder_height: float = 0.4129, effector_radius: float = 0.03,
-    spacing: float = 0.05, angles: Sequence[float] = tuple(math.radians(x) for x in (30, 150, 270)), mass: float = 0.1,
+    spacing: float = 0.05, angles: Sequence[float] = ARMS, mass: float = 0.1,
 ) -> Mechanism:  # fmt: skip
     """3D printer with three swinging arms above the bed (a rotary Delta), which move an effector, which does not rotate, by pairs of rods.
 

@@ -232,9 +232,8 @@ class Forces:
                 k = int(np.clip(np.searchsorted(run.t, time, side="right") - 1, 0, len(run) - 1))
                 loads = {name: load[k] for name, load in wrenches.items()}
                 touching = [(place[k], force[k]) for place, force in run._pressed.values()]
-                pushes = [float(np.linalg.norm(force, axis=-1).max()) for _, force in run._pressed.values()]
-                sizes = pushes + [float(np.nanmax(np.linalg.norm(x[:, 3:], axis=-1))) for x in wrenches.values()]
-                largest = max(sizes, default=0.0)
+                every = [force for _, force in run._pressed.values()] + [x[:, 3:] for x in wrenches.values()]
+                largest = max((float(np.nanmax(np.linalg.norm(x, axis=-1))) for x in every), default=0.0)
         except SarrusError as error:
             if self._node is not None:
                 self._node.visible = False
