@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 import sarrus
 from sarrus.control.path import path_through
 from tests.oracles.path_timing import fastest_duration
+from tests.random_mechanisms import ALL_JOINTS, random_mechanism
 
 KEPT = (
     1.0 + 1e-6
@@ -109,6 +110,19 @@ def test_limits_hold_along_the_motion(path, limits):
     assert use.max() <= KEPT
     assert use.max() > 0.999
     assert np.mean([name != "" for name in timed.active]) > 0.9  # a fastest motion uses a limit at each time
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_joint_type(seed):
+    """Limits of joints with several velocities, such as ball and free joints."""
+    robot, rng = random_mechanism(seed, bodies=3, joints=ALL_JOINTS), np.random.default_rng(seed)
+    start = robot.random(rng)
+    q = [start, *(robot.integrate(start, 0.4 * rng.standard_normal(robot.nv)) for _ in range(3))]
+    names = [name for name in robot.joints if robot.joint(name).nv]
+    limits = {"velocity": dict.fromkeys(names, 1.0), "acceleration": dict.fromkeys(names, 3.0)}
+    states = robot.joint_states(*motion(path_through(robot, [0.0, 0.3, 0.7, 1.0], q).timed(**limits), 5001))
+    assert max(np.abs(states.v[name]).max() for name in names) == pytest.approx(1.0, abs=1e-6)
+    assert max(np.abs(states.a[name]).max() for name in names) == pytest.approx(3.0, abs=3e-6)
 
 
 def test_loop_joint():

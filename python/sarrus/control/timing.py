@@ -49,7 +49,7 @@ class TimedPath(Path):
     def duration(self) -> float:
         return float(self.t[-1])
 
-    __reduce__ = object.__reduce__
+    __reduce__ = object.__reduce__  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"<TimedPath of '{self.mechanism.name}', {self.duration:.9g} s>"
@@ -112,17 +112,16 @@ def timed(path: Path, velocity: Any, acceleration: Any, effort: Any, feed: Any, 
     limits.add_joints("acceleration", acceleration)
     limits.add_efforts(effort)
     vectors = limits.add_feed(feed)
-    steps, columns = np.diff(s), [np.concatenate(x, axis=1) for x in zip(*limits.columns, strict=True)]
+    steps, (A, B, C, D) = np.diff(s), (np.concatenate(x, axis=1) for x in zip(*limits.columns, strict=True))
     timing = _core.fastest_timing(
-        steps, *columns[:3], columns[3] if columns[3].any() else None,
-        vectors=vectors, free_start=resting[0], free_end=resting[1],
-    )  # fmt: skip
+        steps, A, B, C, D if D.any() else None, vectors, free_start=resting[0], free_end=resting[1]
+    )
     if (k := timing["interval"]) >= 0:
         after = min(int(np.searchsorted(path.t, s[k], side="right")), len(path.t) - 1)
         place = f"at s = {s[k]:.6g}, between waypoints {after - 1} and {after}"
         if timing["unbounded"]:
             raise ModelError(f"no limit bounds the motion {place}: pass limits of joints or frames that move there")
-        needs = {j: np.abs(columns[2][2 * k : 2 * k + 3, j]).max() for j in {timing["first"], timing["second"]} - {-1}}
+        needs = {j: np.abs(C[2 * k : 2 * k + 3, j]).max() for j in {timing["first"], timing["second"]} - {-1}}
         names = [limits.names[j] + f" (at rest: {need:.3g} times this)" * bool(need > 1.0) for j, need in needs.items()]
         raise StateError(f"the path cannot be traversed {place} within {' and '.join(names) or 'the limits after it'}")
     rates = np.sqrt(timing["x"])
@@ -143,7 +142,7 @@ class _Limits:
     def __init__(self, robot: Mechanism, motion: Motion) -> None:
         self.robot, self.motion = robot, motion
         self.names: list[str] = []
-        self.columns = [(np.zeros((len(motion[0]), 0)),) * 4]
+        self.columns: list[tuple[Array, ...]] = [(np.zeros((len(motion[0]), 0)),) * 4]
 
     def _add(self, names: list[str], bound: Array, *columns: Any) -> None:
         """Add limits; those with infinite bounds are omitted."""
@@ -200,6 +199,7 @@ class _Limits:
             self._add(names, bound, driven - rest, (onward + back) / 2.0 - rest, rest + constant, damping)
 
     def _efforts(self, v: Array, a: Array) -> Array:
+        u: Array
         u, status = self.robot.actuator_efforts(self.motion[0], v, a, return_status=True)
         if status.any():
             self.robot.actuator_efforts(*(x[status.argmax()] for x in (self.motion[0], v, a)))  # raises the error
