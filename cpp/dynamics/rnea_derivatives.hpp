@@ -209,7 +209,7 @@ SARRUS_NOINLINE void rnea_derivatives(const Tree& tree, Arena& arena, const Tree
         if (i != j) by_q[j * n + i] = column_in<T>(q_down, l), by_v[j * n + i] = column_in<T>(v_down, l);
       }
     }
-    // joints whose columns all move with the parent: pairs i, j and j, i have the same formula
+    // for joints whose columns all move with the parent, the entries (i, j) and (j, i) have the same formula
     for (int l = 0; l < count; ++l) {
       const Link& link = tree.link[tree.column_link[first + l]];
       if (link.nv == 1 || moves_by_rates(link)) continue;

@@ -31,7 +31,7 @@ struct PID : ForceElement {
     if constexpr (std::is_same_v<T, double>)
       if (e.stiffness && effort > e[limits.lower] && effort < e[limits.upper])
         e.stiffness[joint.iv] += e[proportional], e.damping[joint.iv] += e[derivative];
-    // near a limit, the rate of z is at most the distance to the limit divided by 1 ms, so that it has no jump, with which implicit steps would fail
+    // near a limit, the rate of z is at most the distance to the limit divided by 1 ms; with a jump of this rate, implicit steps would fail
     const T unwinding = T(e.unwinding);
     const T room = most(e[limits.upper] - effort, T(0.0)), room_below = least(e[limits.lower] - effort, T(0.0));
     e.z_dot[iz] = most(least(e[integral] * off, room * unwinding), room_below * unwinding);

@@ -105,7 +105,7 @@ struct Tree {
   bool ties_links;  // true if springs or loop joints act between bodies
   bool floats;  // true if link 1 is the only link next to the ground, and has six velocities that occur in no constraint
   Loops loops;
-  std::intptr_t lanes = 0;  // NumbersOf::shift, if each lane has its own parameters
+  std::intptr_t lanes = 0;  // if each lane has its own parameters: distance of their block (NumbersOf::shift)
 
   /// Access to the parameters of this tree and of its arrays; these must not move in memory.
   template <class T> SARRUS_INLINE NumbersOf<T> numbers() const {
