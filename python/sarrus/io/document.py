@@ -86,9 +86,9 @@ class Notes:
 
 
 def add_shape(
-    builder: Builder, body: str, element: Element, shape: ContactShape | Mesh, place: Transform, **numbers: float
+    builder: Builder, body: str, element: Element, shape: ContactShape | Mesh, place: Transform, **options: Any
 ) -> str | None:
-    """Add a collision shape to a body and return the name of the shape; `numbers` are its contact coefficients.
+    """Add a collision shape to a body and return the name of the shape; `options` are its contact coefficients, and its group.
 
     The shape gets the element's name if no other shape has it. A mesh raises a warning, because it can touch planes only. Returns None for a mesh if
     its file is missing or trimesh is not installed.
@@ -100,7 +100,7 @@ def add_shape(
             return None
         element.note(f"a mesh in <{element.tag}> touches planes only, by its convex hull")
     name = element.get("name") or None
-    builder.add_shape(body, shape, place, name=None if name in builder._shapes else name, **numbers)  # type: ignore[arg-type]
+    builder.add_shape(body, shape, place, name=None if name in builder._shapes else name, **options)
     return next(reversed(builder._shapes))
 
 

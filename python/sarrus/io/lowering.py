@@ -243,8 +243,10 @@ class Writer:
         self.place(element, spec.placement)
         inside = outline.add(outline.add(element, "geometry"), self.format.shapes[kind][0])
         for field, place in self.format.places(kind):
-            in_file = isinstance(shape, Mesh) and field.name == "file"
-            put(inside, place, outline.beside(shape, self.path) if in_file else getattr(shape, field.name))
+            value = getattr(shape, field.name)
+            if isinstance(shape, Mesh) and field.name == "file":
+                value = outline.beside(shape, self.path)
+            put(inside, place, value)
         return element
 
     def color(self, visual: Element, color: tuple[float, ...]) -> None:

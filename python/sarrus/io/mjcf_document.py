@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -471,7 +471,7 @@ def touch_geoms(
                     element.note(f"a geom of type {geom.kind} is not read as a collision shape")
                 continue
             friction = _friction(element)
-            numbers: dict[str, Any] = coefficients(*friction, element.note)
+            numbers = coefficients(*friction, element.note)
             name = add_shape(builder, body, element, shape, geom.place, group=group_of(*masks), **numbers)
             if name is not None:
                 touching.add(masks, friction[0], numbers)

@@ -324,7 +324,7 @@ def group_of(contype: int, conaffinity: int) -> str:
 FRICTIONS = ("friction", "torsional_friction", "rolling_friction")
 
 
-def coefficients(friction: Sequence[float], condim: float, note: Note) -> dict[str, float]:
+def coefficients(friction: Sequence[float], condim: float, note: Note) -> dict[str, Any]:
     """Return those of the coefficients of sliding, spinning and rolling friction that condim selects."""
     if condim == 1:
         note("condim 1 (no friction) is read as 3 (with friction)")
@@ -544,7 +544,7 @@ def _touch(builder: Builder, model: Any, bodies: Sequence[str], note: Note) -> N
             note(f"a geom of type {kind or int(model.geom_type[i])} is not read as a collision shape")
             continue
         friction = model.geom_friction[i].tolist()
-        numbers: dict[str, Any] = coefficients(friction, model.geom_condim[i], note)
+        numbers = coefficients(friction, model.geom_condim[i], note)
         free, body = name if name and name not in builder._shapes else None, bodies[model.geom_bodyid[i]]
         builder.add_shape(body, shape, _place(model, "geom", i), name=free, group=group_of(*masks), **numbers)
         touching.add(masks, friction, numbers)

@@ -39,7 +39,7 @@ A document type declaration is an error, because it allows entities, which model
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -183,7 +183,7 @@ class _Reader:
         }
         in_gazebo = list(urdf_loops.gazebo_joints(robot, self.body, self.at_zero, hinges))
         self.gazebo_closures = [part for part in in_gazebo if isinstance(part, urdf_loops.Closure)]
-        couplings = [part for part in in_gazebo if isinstance(part, urdf_loops.Coupling)]
+        couplings = [part for part in in_gazebo if isinstance(part, document.Coupling)]
         self.couplings = [*urdf_loops.loop_couplings(robot, self.body, self.ends), *couplings]
 
     def _add_pair(self, name: str, axes: str, ends: tuple[str, str], motors: set[str] | None) -> None:
@@ -331,7 +331,9 @@ AXIAL = {
     "revolute": joints.Revolute, "continuous": joints.Revolute, "prismatic": joints.Prismatic, "planar": joints.Planar,
 }  # fmt: skip
 # types without an axis; "universal" is Drake's
-OTHERS = {"floating": joints.Free, "ball": joints.Spherical, "universal": partial(joints.Universal, "x", "y")}
+OTHERS: dict[str, Callable[..., joints.JointType]] = {
+    "floating": joints.Free, "ball": joints.Spherical, "universal": partial(joints.Universal, "x", "y"),
+}  # fmt: skip
 
 
 def _joint(element: Element) -> joints.JointType:

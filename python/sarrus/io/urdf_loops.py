@@ -78,7 +78,7 @@ def closures(
         kind = kind.removesuffix("_joint")  # forks of urdfdom append "_joint" to the type
         kind = "ball" if kind == "spherical" else kind
         with at(element):
-            ends: list[tuple[Element, Element | None]]
+            ends: Sequence[tuple[Element, Element | None]]
             by_parent = element.tag == "constraint" or (element.tag != "loop" and bool(element.all("parent")))
             if element.tag == "loop":
                 ends = [(end := element.needed(tag), end.child("origin")) for tag in ("predecessor", "successor")]
