@@ -73,7 +73,7 @@ struct Arguments {
   PyObject* input[max_inputs] = {};
   PyObject *frame = nullptr, *out = nullptr, *wrenches = nullptr, *expressed_in = nullptr, *threads = nullptr;
   bool return_status = false, check = true, exact = false;
-  bool asks_more = false;  // true for a keyword that exists only in the Python declaration
+  PyObject* declared = nullptr;  // a keyword that exists only in the Python declaration; null: none
 };
 
 inline std::string join(const Info& info, const char* error) { return std::string(info.name) + "() " + error; }
@@ -106,7 +106,7 @@ inline void put_keyword(const Info& info, Arguments& a, PyObject* key, PyObject*
     if (is(info.inputs[i].key)) return once(a.input[i]);
   PyObject* defaults = info.declaration ? PyFunction_GetKwDefaults(info.declaration) : nullptr;
   if (defaults && PyDict_Contains(defaults, key) == 1) {
-    a.asks_more = true;
+    a.declared = key;
     return;
   }
   throw py::type_error(join(info, "got an unexpected keyword argument '") + text(key) + "'");

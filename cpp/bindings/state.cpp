@@ -460,9 +460,9 @@ template <int op> PyObject* call(PyObject* self, PyObject* const* args, Py_ssize
     const Info& info = infos()[op];
     const Arguments a = parse(info, args, positional, names);
     if (info.is(fact::floats)) require_floating(m, info);
-    if (a.asks_more) {
+    if (a.declared) {
       if (m.variants())
-        throw py::type_error(std::string(info.name) + " accepts these keywords for a single mechanism only: use variants[i]");
+        throw py::type_error(join(info, "of variants has no argument '") + text(a.declared) + "': call it for each variants[i]");
       const auto method = py::reinterpret_steal<py::object>(PyMethod_New(info.declaration, self));
       return PyObject_Vectorcall(method.ptr(), args, static_cast<std::size_t>(positional), names);
     }

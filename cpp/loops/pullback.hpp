@@ -449,8 +449,8 @@ template <class R, class T> class ForwardPullback {
     for (int r = 0; r < rows_; ++r) force_v[r] = -y[r];
     pull(pullback, loops, {nullptr, nullptr, force_v}, {by, none, none}, dimensions);
   }
-  /// Call pull_velocities(), then project `by` along the loops. Also add the derivatives by dimensions that arise because q moves with the
-  /// dimensions.
+  /// Call pull_velocities(), then project `by` along the loops. Unless `dimensions` is null, add to `pullback` also the derivatives with respect to
+  /// the dimensions through q, which moves with them.
   template <class Loops> void project_along_loops(const SensitivityEquation<R, T>& equation, Pullback& pullback,
                                                   const Loops& loops, const T* y, T* by, const Dimensions<T>* dimensions) {
     pull_velocities(pullback, loops, y, by, dimensions);

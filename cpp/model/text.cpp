@@ -24,7 +24,7 @@ std::string formatted(const char* format, int digits, double x) {
   return text;
 }
 
-/// Call see(code point, first byte, bytes) for each character; a byte that is not UTF-8 counts as one character.
+/// Call see(code point, index of its first byte, number of its bytes) for each character of a text in UTF-8.
 template <class See> void each_letter(const std::string& text, See see) {
   for (std::size_t i = 0; i < text.size();) {
     const unsigned char c = static_cast<unsigned char>(text[i]);

@@ -70,7 +70,7 @@ template <class T> struct Transform {
 
 template <class T> SARRUS_INLINE Transform<T> cast(const Transform<double>& X) { return X.cast<T>(); }
 
-/// turned: convert a motion or force to axes rotated by R, at the same point. The next function is its inverse.
+/// Convert a motion from axes B to axes A, at the same point; the columns of R are the axes B in A. in_axes: convert from A to B.
 template <class T> SARRUS_INLINE Motion<T> turned(const Mat3<T>& R, const Motion<T>& m) { return {R * m.angular, R * m.linear}; }
 template <class T> SARRUS_INLINE Motion<T> in_axes(const Mat3<T>& R, const Motion<T>& m) {
   return {transpose_times(R, m.angular), transpose_times(R, m.linear)};

@@ -30,7 +30,7 @@ MOST_AXES = 32  # number of axes that every function of NumPy accepts
 
 
 def real_numbers(x: ArrayLike) -> Array:
-    """Return a float64 copy; raise TypeError or ValueError for strings, complex numbers, booleans, None and masked entries."""
+    """Return a float64 copy; raise TypeError or ValueError for strings, complex numbers, arrays of booleans, None and masked entries."""
     try:
         a = np.asarray(x)
         # astype would convert any object. Objects with __float__, such as fractions and long integers, are accepted

@@ -216,7 +216,7 @@ struct FollowingTask : AccelerationTask {
 /// Responses to the unknowns x = (efforts, contact forces): a = a_0 + sum x_k A_k, lambda = lambda_0 + sum x_k Lambda_k.
 template <class T> struct TaskUnknowns {
   int n, nv, rows;
-  // forces of the unknowns and accelerations A_k (n x nv each), multipliers Lambda_k (n x rows of constraints)
+  // generalised forces of the unknowns, and accelerations A_k (n x nv each); multipliers Lambda_k (n x rows of constraints)
   T *B, *A, *Lambda;
   T *a, *lambda;  // a_0, lambda_0
   T* scale;  // x = scale xi

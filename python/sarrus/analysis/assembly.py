@@ -331,7 +331,8 @@ def inverse_kinematics(
 ) -> Array:  # fmt: skip
     """Solve the inverse kinematics: return a configuration (..., nq) with frames at their targets and all loops closed.
 
-    If the targets determine the motion, the result is on the branch of the initial guess, along straight lines and uniform rotations of the frames.
+    If the targets determine the motion, the result is on the branch of the initial guess: it is the end of a path along which the frames move to their
+    targets on straight lines, with uniform rotations.
     Otherwise the solution is near the initial guess: the motion that targets and loops do not determine is minimal.
 
     Parameters

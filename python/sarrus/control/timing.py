@@ -122,8 +122,11 @@ def timed(path: Path, velocity: Any, acceleration: Any, effort: Any, feed: Any, 
         if timing["unbounded"]:
             raise ModelError(f"no limit bounds the motion {place}: pass limits of joints or frames that move there")
         needs = {j: np.abs(C[2 * k : 2 * k + 3, j]).max() for j in {timing["first"], timing["second"]} - {-1}}
-        names = [limits.names[j] + f" (at rest: {need:.3g} times this)" * bool(need > 1.0) for j, need in needs.items()]
-        raise StateError(f"the path cannot be traversed {place} within {' and '.join(names) or 'the limits after it'}")
+        names = [
+            limits.names[j] + f" (rest needs {need:.3g} times this)" * bool(need > 1.0) for j, need in needs.items()
+        ]
+        reason = " and ".join(names) or "the limits further along the path"
+        raise StateError(f"no speed satisfies the limits {place}: expected other values of {reason}")
     rates = np.sqrt(timing["x"])
     t = np.append(0.0, np.cumsum(2.0 * steps / (rates[1:] + rates[:-1])))
     active = tuple((*limits.names, "")[k] for k in timing["active"])

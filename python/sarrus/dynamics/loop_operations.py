@@ -654,8 +654,9 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
     if operation == "actuator_efforts":
         cast(Any, mechanism)._raise_not_realizable(**arguments)  # its message names the missing motors
     if operation == "loop_jacobian":
-        motors = ", ".join(map(repr, mechanism.actuated)) or "no motors"
-        raise StateError(f"{operation} has no result: {motors} do not determine the motion of the frame in this state")
+        motors = ", ".join(map(repr, mechanism.actuated))
+        reason = f"{motors} do not determine" if motors else "no motors determine"
+        raise StateError(f"{operation} has no result: {reason} the motion of the frame in this state")
     if operation in DERIVATIVES and status_of_motion(mechanism, arguments) == Status.FINE:
         raise StateError(
             f"{operation} has no result: constraint rows become inconsistent along displacements that the loops allow; the position "

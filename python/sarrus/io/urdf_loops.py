@@ -119,7 +119,10 @@ def _axis(element: Element | None) -> tuple[float, ...]:
 def loop_couplings(
     robot: Element, links: Mapping[str, object], ends: Mapping[str, tuple[str, str]]
 ) -> Iterator[Coupling]:
-    """Yield URDF+'s couplings of the joints on two paths of the tree; `ends` are (parent, child) of each joint."""
+    """Yield URDF+'s couplings: `ratio` times the coordinates on the path to the predecessor, minus those on the path to the successor, is zero.
+
+    Joints on both paths are omitted. `ends` maps a joint to its (parent link, child link).
+    """
     above: dict[str, tuple[str, str]] = {}  # link -> (joint whose child it is, parent link of the joint)
     for name, (parent, child) in ends.items():
         above.setdefault(child, (name, parent))
@@ -145,7 +148,10 @@ def gazebo_joints(
     robot: Element, links: Mapping[str, object], at_zero: Mapping[str, Transform],
     hinges: Mapping[tuple[str, str], tuple[str, Array]],
 ) -> Iterator[Closure | Coupling]:  # fmt: skip
-    """Yield the SDF joints in <gazebo>; their frames are expressed in the child link, with the links' poses at q = 0.
+    """Yield the loop joints and gears that SDF joints in <gazebo> describe.
+
+    In the file, the pose of such a joint is relative to its child link. `at_zero` are the poses of the links in the world at q = 0, by which it is
+    converted to frames on the parent and on the child.
 
     `hinges` maps (parent, child) of each revolute joint to its name and its axis (3,) in world axes.
     """

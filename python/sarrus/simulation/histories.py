@@ -44,14 +44,16 @@ class ContactForces:
     Attributes
     ----------
     sample : (n,) index of the trajectory's sample; forces are those of the step before the sample
-    shapes, bodies : n pairs (first, second) of names; for a :class:`~sarrus.control.RigidContact`, its frame and the frame of its plane
+    shapes : n pairs (first, second) of names; for a :class:`~sarrus.control.RigidContact`, its frame and the frame of its plane
+    bodies : n pairs (first, second) of names of the bodies of these shapes or frames
     id : (n,) identifier of a point, as in :class:`~sarrus.results.Contacts`; -1 - k for the k-th RigidContact
     position : (n, 3) position of the point in the world [m]; for shapes, at the middle of the step
     force : (n, 3) contact force on the first body, in the world, mean over the step [N]. If forces are indeterminate, as under four feet, they
         minimise the sum of squares, each weighted by the mean inverse effective mass of its point
     moment : (n, 3) moment of spinning and rolling friction on the first body, in the world [N m]
     natural_map : (samples,) residual of the contact conditions, as a velocity [m/s]
-    left_out : number of active points that are not stored, because a shape has more than eight. Their forces act in the simulation, too
+    left_out : number of active points that are not stored, summed over all samples, because there are more than eight times the number of
+        shapes. Their forces act in the simulation, too
     """
 
     sample: NDArray[np.int64]

@@ -428,7 +428,7 @@ Groups = Sequence[tuple[Rows, Prepared]]  # indices of the runs of each mechanis
 
 
 def moves(description: Any) -> bool:
-    """Return True if functions of time, or rows that depend on q, prescribe motions."""
+    """Return True if the description has a prescribed motion, which is a function of time, or a Pfaffian constraint."""
     constraints = description.constraints
     return any(j.laws for j in description.joints) or any(hasattr(c, "rows") or c.prescribed(0.0) for c in constraints)
 

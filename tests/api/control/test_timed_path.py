@@ -89,14 +89,16 @@ def test_too_weak(path):
     """An effort that cannot hold the pose: the error names the motor and the place."""
     place = "at s = 0.79[0-9]*, between waypoints 1 and 2"
     with pytest.raises(
-        sarrus.StateError, match=rf"cannot be traversed {place} within .*the effort 0.5 of 'motor\d' \(at rest: 3"
+        sarrus.StateError, match=rf"no speed satisfies the limits {place}: .*the effort 0.5 of 'motor\d' \(rest needs 3"
     ):
         path.timed(effort=0.5)
 
 
 @pytest.mark.parametrize("limits", [{"velocity": 1e-200}, {"acceleration": 1e-310}, {"feed": {"platform": 1e-200}}])
 def test_tiny_limits(path, limits):
-    with pytest.raises(sarrus.StateError, match=r"cannot be traversed .* within the (velocity|acceleration|feed) 1e-"):
+    with pytest.raises(
+        sarrus.StateError, match=r"no speed satisfies .*: expected .* the (velocity|acceleration|feed) 1e-"
+    ):
         path.timed(**limits)
 
 
