@@ -167,7 +167,7 @@ class Skeleton:
         >>> Skeleton(pendulum).segments_flat(np.zeros((50, 1))).shape
         (50, 1, 2, 3)
         """
-        poses, lead = self.poses(q)
+        poses, lead = self._poses(q)
         ends = np.empty((*lead, len(self.bars), 2, 3))
         for k, bar in enumerate(self.bars):
             for end, (body, point) in enumerate((bar.first, bar.second)):
@@ -191,7 +191,7 @@ class Skeleton:
         ----------
         q : (..., nq) configurations [rad, m]
         """
-        poses, _ = self.poses(q)
+        poses, _ = self._poses(q)
         return {name: moved(poses[place.body], place.point) for name, place in self.joints.items()}
 
     def joint_axis(self, q: ArrayLike, name: str) -> Array:
@@ -204,7 +204,7 @@ class Skeleton:
         """
         check_name("joint", name, self.joints)
         place = self.joints[name]
-        poses, lead = self.poses(q)
+        poses, lead = self._poses(q)
         if place.axis is None:
             return np.full((*lead, 3), np.nan)
         return np.asarray(poses[place.body][..., :3, :3] @ place.axis)
@@ -232,7 +232,7 @@ class Skeleton:
         points = self._points(q)
         return (points.min(axis=0), points.max(axis=0)) if len(points) else (np.zeros(3), np.zeros(3))
 
-    def poses(self, q: ArrayLike) -> tuple[dict[str, Array], tuple[int, ...]]:
+    def _poses(self, q: ArrayLike) -> tuple[dict[str, Array], tuple[int, ...]]:
         """Return the poses (..., 4, 4) of the ground and of all bodies, and the leading axes of the configurations."""
         q = real_array("q", q)
         if q.ndim == 0 or q.shape[-1] != self.mechanism.nq:

@@ -146,7 +146,7 @@ def reaction_null_space(
     lead = np.broadcast_shapes(rest.shape[:-1], () if t is None else t.shape)
     states = _in_rows(np.where(np.isnan(rest[..., :1]), np.nan, q), lead)
     arrays = _core.reaction_null_spaces(robot, states, rows, _times(t, lead))
-    return ReactionNullSpace(*(x.reshape(*lead, *x.shape[1:]) for x in arrays))
+    return ReactionNullSpace(*(x.reshape((*lead, *x.shape[1:])) for x in arrays))
 
 
 @of_states

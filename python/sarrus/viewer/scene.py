@@ -107,7 +107,7 @@ class Scene:
 
     def show(self, q: Array) -> None:
         """Move all bodies, and the bars that stretch, to a configuration q (nq,)."""
-        poses, _ = self.skeleton.poses(q)
+        poses, _ = self.skeleton._poses(q)
         for body, node in self.nodes.items():
             node.wxyz, node.position = wxyz(poses[body][:3, :3]), poses[body][:3, 3]
         ends = self.skeleton.segments_flat(q) if self._slides else np.zeros((0, 2, 3))
@@ -238,7 +238,7 @@ class Scene:
         if not self.visuals:
             points = self.skeleton._points(q)
             return points if len(points) else np.zeros((1, 3))
-        poses, _ = self.skeleton.poses(q)
+        poses, _ = self.skeleton._poses(q)
         bare = [k for k, bar in enumerate(self.skeleton.bars) if bar.owner not in self._dressed]
         parts = [self.skeleton.segments_flat(q)[bare].reshape(-1, 3)]
         for look, _ in self.visuals:

@@ -340,7 +340,7 @@ class Ghosts:
         q = np.array([run.at(np.clip(time, run.t[0], run.t[-1]))[0] for run in self.runs])
         # a diverged run stays at its last finite configuration on the screen
         self._q = q = np.where(np.isfinite(q).all(axis=1, keepdims=True), q, self._q)
-        poses, _ = self._skeleton.poses(q)
+        poses, _ = self._skeleton._poses(q)
         for body, node in self._nodes.items():
             pose = poses[body]
             node.batched_wxyzs, node.batched_positions = wxyz(pose[:, :3, :3]), pose[:, :3, 3]
