@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from .._arrays import Array, ArrayLike, NDArray, checked_time, common_axes, real_array
 from .._core import tolerances
+from .._deferred import dataclass
 from .._showing import Brief
 from ..description.constraints import ConstraintSpec, TargetSpec
 from ..description.joints import JointType

@@ -15,13 +15,13 @@ time function for each run. Sampled controllers have a zero-order hold and a del
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, cast
 
 import numpy as np
 
 from .._arrays import ArrayLike
+from .._deferred import dataclass
 from ..description.contacts import COEFFICIENTS, scene
 from ..description.joints import Revolute
 from ..description.specs import Description

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays import Array, ArrayLike
+from .._deferred import dataclass
 from ..errors import ModelError, ShapeError, StateError
 from ..shapes import ContactShape, Mesh, Plane
 from ..spatial import Transform
@@ -233,11 +234,3 @@ def check_apart(d: Description, frame: str, on: str, subject: str) -> None:
 def told_by_file(d: Description) -> bool:
     """Return True if the warnings of a file already state that its shapes act only with method="contact", where they may overlap."""
     return any(NO_CONTACTS in text for text in d.warnings)
-
-
-def names_of_contacts(shapes: Iterable[ShapeSpec]) -> Iterator[str]:
-    """Yield all names to which a contact setting may refer: shapes and groups."""
-    for spec in shapes:
-        yield spec.name
-        if spec.group is not None:
-            yield spec.group

@@ -7,7 +7,7 @@ import math
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
@@ -16,6 +16,7 @@ import numpy as np
 from .. import _core
 from .._arrays import Array, ArrayLike, NDArray, check_mapping, checked_number, real_array, real_rows
 from .._core import Status
+from .._deferred import dataclass
 from ..analysis.closing import prepared as cached
 from ..control.element import ForceElement, ForceElements, Run
 from ..dynamics.loop_operations import LoopFunctions
