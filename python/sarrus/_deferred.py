@@ -22,7 +22,7 @@ else:
         if cls is None:
             return lambda cls: dataclass(cls, frozen=frozen, eq=eq, repr=repr, **options)
         if not frozen or "slots" in options:
-            return dataclasses.dataclass(cls, eq=eq, repr=repr, **options)
+            return dataclasses.dataclass(cls, frozen=frozen, eq=eq, repr=repr, **options)
         cls = dataclasses.dataclass(cls, eq=False, repr=False, **options)
         methods = {"__setattr__": _set_once, "__delattr__": _refuse_deletion}
         if repr:

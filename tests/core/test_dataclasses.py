@@ -9,7 +9,9 @@ import pytest
 from sarrus import _deferred
 
 
-@pytest.mark.parametrize("options", [{}, {"eq": False}, {"repr": False}, {"eq": False, "repr": False, "kw_only": True}])
+@pytest.mark.parametrize(
+    "options", [{}, {"eq": False}, {"repr": False}, {"eq": False, "repr": False, "kw_only": True}, {"slots": True}]
+)
 def test_frozen_dataclasses_behave_as_those_of_python(options):
     def kinds(make):
         @make(frozen=True, **options)
@@ -39,7 +41,7 @@ def test_frozen_dataclasses_behave_as_those_of_python(options):
         facts.append([
             x == other, x != type(x)(a=2), x == y, x == z, (hash(x) == hash(other)), str(y), repr(x).partition(" at ")[0],
             inspect.signature(type(y)), [field.name for field in dataclasses.fields(y)], dataclasses.replace(y, c=(1,)).c,
-            copy.deepcopy(y).b, vars(y), *(outcome(setattr, y, name, 1) for name in "abc"), outcome(delattr, y, "a"),
+            copy.deepcopy(y).b, outcome(vars, y), *(outcome(setattr, y, name, 1) for name in "abc"), outcome(delattr, y, "a"),
             type(y).__match_args__,
         ])  # fmt: skip
     assert facts[0] == facts[1]

@@ -21,14 +21,15 @@ from typing import Any, TypeGuard, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from .. import _core
+from .. import _core, shapes
 from .._arrays import NDArray
 from .._files import is_within, relative, replacing
 from ..building.builder import Builder
 from ..description import Description, TargetSpec
+from ..description.contacts import ContactSpec, ShapeSpec
 from ..errors import ModelError
+from ..laws import Law
 from ..mechanism import Mechanism
-from ..shapes import Mesh
 from ..spatial import Inertia
 
 FORMAT = 1
@@ -89,7 +90,9 @@ def read(
 @cache
 def _declared(cls: type) -> dict[str, tuple[Any, Any]]:
     """Return a dict: field -> (declared type, default value of the constructor or Parameter.empty)."""
-    hints, parameters = get_type_hints(cls), inspect.signature(cls).parameters
+    # types of parts that description/specs.py imports for type checkers only
+    late = {"ShapeSpec": ShapeSpec, "ContactSpec": ContactSpec, "Shape": shapes.Shape, "Law": Law}
+    hints, parameters = get_type_hints(cls, localns=late), inspect.signature(cls).parameters
     return {f.name: (hints[f.name], parameters[f.name].default) for f in fields(cls)}
 
 
@@ -208,7 +211,7 @@ def _numbers(value: Any) -> Any:
 def _with_folders(description: Description, moved: Callable[[str], str]) -> Description:
     """Return the description with `moved` applied to the folders of its meshes."""
 
-    def relocated(mesh: Mesh) -> Mesh:
+    def relocated(mesh: shapes.Mesh) -> shapes.Mesh:
         return replace(mesh, beside=moved(mesh.beside), package_dirs=tuple(map(moved, mesh.package_dirs)))
 
     return _with_meshes(description, relocated)
@@ -225,7 +228,7 @@ def _with_own_folders(description: Description, beside: str, package_dirs: tuple
     def is_named(folder: str) -> bool:
         return any(os.path.realpath(folder) == os.path.realpath(root) for root in named) or is_within(folder, named)
 
-    def restricted(mesh: Mesh) -> Mesh:
+    def restricted(mesh: shapes.Mesh) -> shapes.Mesh:
         folder, packages = os.path.join(beside, mesh.beside), [os.path.join(beside, x) for x in mesh.package_dirs]
         dirs = (*filter(is_named, packages), *package_dirs)
         if is_named(folder or os.curdir):
@@ -236,9 +239,9 @@ def _with_own_folders(description: Description, beside: str, package_dirs: tuple
     return _with_meshes(description, restricted)
 
 
-def _with_meshes(description: Description, changed: Callable[[Mesh], Mesh]) -> Description:
+def _with_meshes(description: Description, changed: Callable[[shapes.Mesh], shapes.Mesh]) -> Description:
     visuals = tuple(
-        replace(visual, shape=changed(visual.shape)) if isinstance(visual.shape, Mesh) else visual
+        replace(visual, shape=changed(visual.shape)) if isinstance(visual.shape, shapes.Mesh) else visual
         for visual in description.visuals
     )
     return replace(description, visuals=visuals)
