@@ -43,8 +43,8 @@ int setting_of(const Shape& first, const Shape& second, const std::map<Ends, int
 }
 
 /// Return the coefficient of a pair: that of its setting, or else the geometric mean of the shapes' coefficients.
-double combined(std::optional<double> Coefficients::* which, const Coefficients* setting, const Shape& a, const Shape& b,
-                double otherwise) {
+double coefficient(std::optional<double> Coefficients::* which, const Coefficients* setting, const Shape& a, const Shape& b,
+                   double otherwise) {
   if (setting && setting->*which) return *(setting->*which);
   const std::optional<double>&x = a.*which, &y = b.*which;
   if (!x && !y) return otherwise;
@@ -81,7 +81,7 @@ std::vector<TouchingPair> touching_pairs(const Description& d) {
                                        !passes_by(b.shape, a.shape);
       if (!touch) continue;
       const auto of_pair = [&](std::optional<double> Coefficients::* which, double otherwise) {
-        return combined(which, setting, a, b, otherwise);
+        return coefficient(which, setting, a, b, otherwise);
       };
       pairs.push_back({static_cast<int>(i), static_cast<int>(j), of_pair(&Coefficients::friction, 1.0),
                        of_pair(&Coefficients::restitution, 0.0), of_pair(&Coefficients::torsional_friction, 0.0),
