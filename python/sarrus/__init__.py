@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import description, errors, laws, shapes
-from ._build import __version__, build_info
+from . import description, errors, laws
+from ._build import __version__ as __version__
+from ._build import build_info
 from ._deferred import attributes
 from .building.builder import Builder
 from .description import Description
@@ -50,7 +51,7 @@ from .mechanism import Mechanism
 from .spatial import Inertia, Rotation, Transform
 
 if TYPE_CHECKING:
-    from . import control, derivatives, floating, formulations, interop, io, mechanisms, results, rolling
+    from . import control, derivatives, floating, formulations, interop, io, mechanisms, results, rolling, shapes
     from .analysis.contacts import ContactPoint
     from .analysis.linearization import equilibrium
     from .analysis.mobility import without_redundant_constraints
@@ -97,7 +98,6 @@ __all__ = [
     "Trajectory",
     "Transform",
     "Universal",
-    "__version__",
     "build_info",
     "control",
     "derivatives",
@@ -132,7 +132,7 @@ __all__ += [name for name in (*JOINT_TYPES, *DECLARED) if name not in __all__]
 
 _MODULES = [
     "calibration", "cams", "casadi", "control", "crocoddyl", "derivatives", "design", "dimensions", "floating", "formulations", "generation", "gymnasium",
-    "identification", "interop", "jax", "mechanisms", "results", "rolling", "torch",
+    "identification", "interop", "jax", "mechanisms", "results", "rolling", "shapes", "torch",
 ]  # fmt: skip
 _ON_DEMAND = {
     "analysis.linearization": ("equilibrium",),

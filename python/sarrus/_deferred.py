@@ -1,13 +1,57 @@
-"""Modules that are imported at the first use of one of their names, which halves the time of ``import sarrus``."""
+"""Modules that are imported at the first use of one of their names, and dataclasses without compiled methods; ``import sarrus`` takes half the time."""
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ._renamed import raise_renamed
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass as dataclass
+else:
+
+    def dataclass(
+        cls: type | None = None, /, *, frozen: bool = False, eq: bool = True, repr: bool = True, **options: Any
+    ):
+        """Create a dataclass. Only `__init__` of a frozen one is compiled, because Python compiles each method of a dataclass at each import."""
+        if cls is None:
+            return lambda cls: dataclass(cls, frozen=frozen, eq=eq, repr=repr, **options)
+        if not frozen or "slots" in options:
+            return dataclasses.dataclass(cls, frozen=frozen, eq=eq, repr=repr, **options)
+        cls = dataclasses.dataclass(cls, eq=False, repr=False, **options)
+        methods = {"__setattr__": _set_once, "__delattr__": _refuse_deletion}
+        if repr:
+            methods["__repr__"] = _repr
+        if eq:
+            names = [field.name for field in dataclasses.fields(cls) if field.compare]
+            values = attrgetter(*names) if names else lambda _: ()
+            methods["__eq__"] = lambda a, b: values(a) == values(b) if b.__class__ is a.__class__ else NotImplemented
+            methods["__hash__"] = lambda a: hash(values(a))
+        for name, method in methods.items():
+            if vars(cls).get(name) is None:
+                setattr(cls, name, method)
+        return cls
+
+
+def _set_once(self: Any, name: str, value: object) -> None:
+    """Set a field of a frozen dataclass, which only its `__init__` does."""
+    if name in self.__dict__ or name not in self.__dataclass_fields__:
+        raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+    self.__dict__[name] = value
+
+
+def _refuse_deletion(self: object, name: str) -> NoReturn:
+    raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+
+
+def _repr(self: Any) -> str:
+    shown = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in dataclasses.fields(self) if field.repr)
+    return f"{type(self).__qualname__}({shown})"
 
 
 class Deferred:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from . import _core
 from ._arrays import Array, ArrayLike, is_masked, real_array, real_numbers
+from ._deferred import dataclass
 from .errors import ModelError
 
 __all__ = ["Law", "as_law", "harmonic", "polynomial", "spline", "table"]
@@ -170,31 +170,6 @@ class Law:
 
 
 _core.hand_over(Law=Law)
-
-
-def law_terms(law: Law | None) -> tuple[Any, ...] | None:
-    """Return a time function in the format of the core."""
-    return (
-        None
-        if law is None
-        else (law.starts, np.ravel(law.coefficients).tolist(), np.ravel(law.harmonics).tolist(), law.period)
-    )
-
-
-def law_terms_of_runs(value: object, label: str, column: int = -1) -> tuple[tuple[Any, ...], list[Array]]:
-    """Return one time function, or one for each run, in the format of the core.
-
-    If there are several, the index of each run's time function (runs,) is returned too. The caller stores it in column `column` of the runs'
-    parameters.
-    """
-    if not isinstance(value, (list, tuple)) and np.ndim(value) != 1:  # type: ignore[arg-type]
-        law = as_law(value, label)
-        return (law.starts, np.ravel(law.coefficients).tolist(), np.ravel(law.harmonics).tolist(), law.period), []
-    laws = [as_law(item, label) for item in value]  # type: ignore[attr-defined]
-    if not laws:
-        raise ModelError(f"{label} must be a time function or number, or one for each run; got {value!r}")
-    numbered = {law: k for k, law in enumerate(dict.fromkeys(laws))}
-    return ([law_terms(law) for law in numbered], column), [np.array([numbered[law] for law in laws], np.float64)]
 
 
 def as_law(value: object, label: str) -> Law:

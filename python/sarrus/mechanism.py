@@ -11,7 +11,6 @@ from ._deferred import Deferred
 from ._renamed import raise_renamed
 from .dynamics.loop_operations import LoopFunctions
 from .dynamics.operations import Constraint, Joint, Kinematics
-from .shapes import ContactShape, Mesh, Point
 
 if TYPE_CHECKING:
     from typing import Self
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from .analysis import actuation, assembly, contacts, linear_algebra, linearization, mobility
     from .building.builder import Builder
+    from .shapes import ContactShape
     from .spatial import Inertia, Transform
     from .variants import Variants
 
@@ -134,6 +134,7 @@ class Mechanism(LoopFunctions):
         The file of a mesh in no collision pair is not read: a point replaces the mesh.
         """
         from .io.mesh_files import hull
+        from .shapes import Mesh, Point
 
         colliding = {k for pair in self._may_touch for k in pair[:2]}
         shapes = enumerate(spec.shape for spec in self.description.shapes)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import abc
 import contextlib
 import math
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from ._deferred import dataclass
 
 Vector = tuple[float, float, float]
 

@@ -122,10 +122,10 @@ def test_the_first_example_loads_what_it_uses():
     (example,) = (code for code in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "Builder" in code)
     loaded = loaded_by(example)
     used = {"analysis", "building", "control", "description", "dynamics", "mechanism", "simulation"}
-    below = {"errors", "laws", "shapes", "spatial"}
+    below = {"errors", "laws", "spatial"}
     assert {name for name in loaded if name.split(".")[0] not in used | below and not name.startswith("_")} == set()
     assert {name for name in loaded if name.startswith("control.")} == {"control.element"}
-    for module in ("dynamics.variants", "dynamics.derivatives", "analysis.linearization"):
+    for module in ("dynamics.variants", "dynamics.derivatives", "analysis.linearization", "description.contacts"):
         assert module not in loaded
     for module in ("sweep", "storage", "workers", "derivatives", "histories"):
         assert f"simulation.{module}" not in loaded

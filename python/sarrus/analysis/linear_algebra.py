@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ import numpy as np
 from .. import _core
 from .._arrays import Array, ArrayLike, NDArray, checked_time, common_axes, real_array
 from .._core import tolerances
+from .._deferred import dataclass
 from .._showing import Brief
 from ..description.joints import JointType
 from ..dynamics.loop_operations import LoopFunctions

@@ -13,15 +13,17 @@ from .. import _core
 from .._arrays import Array, ArrayLike
 from .._renamed import renamed_arguments, renamed_attribute
 from ..description.constraints import DECLARED, KINDS, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
-from ..description.contacts import NO_CONTACTS, SOME_CONTACTS, ContactSpec, PointsFunction, ShapeSpec
 from ..description.joints import PARAMETERS, Cable, Fixed, JointType
 from ..description.specs import BodySpec, FrameSpec, JointSpec, SpringSpec, VisualSpec
 from ..errors import ModelError, check_printable, warn_of_model
 from ..laws import Law, as_law
 from ..mechanism import Mechanism
-from ..shapes import ContactShape, Shape
 from ..spatial import Inertia
 from .changes import BodyPoint, Changes, Coordinate, Placement, checked_dict, is_product, product, term
+
+if TYPE_CHECKING:
+    from ..description.contacts import PointsFunction
+    from ..shapes import ContactShape, Shape
 
 _WELD = Fixed()
 
@@ -195,6 +197,8 @@ class Builder(Changes):
         >>> len(robot.contacts(robot.neutral(), within=1e-3).distance)
         4
         """
+        from ..description.contacts import NO_CONTACTS, SOME_CONTACTS, ShapeSpec
+
         name = self._core.shape_name(body) if name is None else name
         coefficients = friction, restitution, group, torsional_friction, rolling_friction
         self._add(ShapeSpec, name, body, shape, placement, *coefficients)
@@ -262,6 +266,8 @@ class Builder(Changes):
         >>> b.build().contacts([0.0, 0.0], within=0.1).distance.round(9)
         array([0.05])
         """
+        from ..description.contacts import ContactSpec
+
         if points is not None and not callable(points):
             called = f"contact of '{first}' and '{second}'"
             raise TypeError(f"{called}: points must be a function of two poses and a distance; got {points!r}")

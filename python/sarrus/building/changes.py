@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from .. import _core
 from .._arrays import ArrayLike
 from ..description.constraints import ConstraintSpec, Part, PfaffianSpec, renamed
-from ..description.contacts import ContactSpec, ShapeSpec, names_of_contacts
 from ..description.joints import Fixed, JointType
 from ..description.specs import BodySpec, Description, FrameSpec, JointSpec, SpringSpec, VisualSpec
 from ..errors import ModelError, check_name
@@ -20,6 +19,8 @@ from ..spatial import Inertia, Transform
 
 if TYPE_CHECKING:
     from typing import Self
+
+    from ..description.contacts import ContactSpec, ShapeSpec
 
 
 # ---- arguments; the core checks their values -------------------------------------------------------------------------
@@ -74,8 +75,8 @@ NAMED = ("bodies", "joints", "frames", "springs", "shapes", "contacts")
 IN_ORDER = ("bodies", "joints", "frames", "springs", "constraints", "visuals", "shapes", "contacts")
 
 
-_FIELDS: dict[type[Part], str] = {
-    BodySpec: "_bodies", JointSpec: "_joints", FrameSpec: "_frames", SpringSpec: "_springs", ShapeSpec: "_shapes",
+_FIELDS = {
+    "BodySpec": "_bodies", "JointSpec": "_joints", "FrameSpec": "_frames", "SpringSpec": "_springs", "ShapeSpec": "_shapes",
 }  # fmt: skip
 P = TypeVar("P", bound=Part)
 
@@ -145,12 +146,12 @@ class Parts:
     def _keep(self, part: Part) -> None:
         if isinstance(part, VisualSpec):
             self._visuals.append(part)
-        elif isinstance(part, ContactSpec):
-            key = tuple(sorted((part.first, part.second)))
+        elif type(part).__name__ == "ContactSpec":
+            key = tuple(sorted((part.first, part.second)))  # type: ignore[attr-defined]
             self._contacts.pop(key, None)
-            self._contacts[key] = part
+            self._contacts[key] = part  # type: ignore[assignment]
         else:
-            parts: dict[str, Part] = getattr(self, _FIELDS.get(type(part), "_constraints"))
+            parts: dict[str, Part] = getattr(self, _FIELDS.get(type(part).__name__, "_constraints"))
             parts[part.name] = part  # type: ignore[attr-defined]
 
 
@@ -439,7 +440,7 @@ class Changes(Parts):
         d = self._described()
         left = {key: [part for part in getattr(d, key) if part.name not in names] for key, names in removed.items()}
         visuals = [visual for visual in d.visuals if visual.body not in removed.get("bodies", ())]
-        shapes = {*names_of_contacts(left.get("shapes", d.shapes))}
+        shapes = {name for spec in left.get("shapes", d.shapes) for name in (spec.name, spec.group)}
         contacts = [contact for contact in d.contacts if {contact.first, contact.second} <= shapes]
         self._become(**left, visuals=visuals, contacts=contacts, **self._coordinates_without(joints))
         order = (part.name for key in PARTS[1:-3] for part in getattr(d, key) if part.name in removed.get(key, ()))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, make_dataclass
+from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from .. import _core
 from .._arrays import Array, checked_number
+from .._deferred import dataclass
 from ..analysis.closing import positions
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import ModelError
@@ -75,14 +76,9 @@ def declared(kind: str, module: str) -> type[Element]:
     """Create a class for a kind of the core that has no class in Python, with the fields of the core's struct."""
     rows = KINDS[kind]
     described = ", ".join(" ".join(filter(None, (sign, key, f"({sort})"))) for key, sort, sign in rows)
-    return make_dataclass(
-        kind,
-        [*((key, Any) for key, _, _ in rows), ("index", int, field(default=0, kw_only=True))],
-        bases=(Element,),
-        namespace={"__doc__": f"Fields: {described}.", "__module__": module},
-        frozen=True,
-        eq=False,
-    )
+    fields = {key: Any for key, _, _ in rows} | {"index": int}
+    members = {"__doc__": f"Fields: {described}.", "__module__": module, "__annotations__": fields}
+    return dataclass(type(kind, (Element,), members | {"index": field(default=0, kw_only=True)}), frozen=True, eq=False)
 
 
 def functions_and_elements(controller: Any) -> tuple[list[Function], list[Element]]:

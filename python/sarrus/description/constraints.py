@@ -6,12 +6,13 @@ The objects are plain data that can be pickled, compared and hashed. The equatio
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, make_dataclass, replace
+from dataclasses import field, fields, replace
 from typing import Any
 
 import numpy as np
 
 from .. import _core
+from .._deferred import dataclass
 from ..errors import ModelError
 from ..laws import Law
 from ..spatial import Transform
@@ -348,13 +349,9 @@ def _polynomial(joint: str, index: int, coefficients: Sequence[float]) -> str:
 def _declared(kind: str) -> type[ConstraintSpec]:
     """Return the class of a kind that has none above."""
     numbers = KINDS[kind] or ()
-    return make_dataclass(
-        f"{kind}Spec",
-        [(key, float) for key in numbers],
-        bases=(_BetweenFrames, ConstraintSpec),
-        namespace={"__doc__": f"{kind} of {', '.join(numbers)}, between frames of two bodies.", "__module__": __name__},
-        frozen=True,
-    )
+    doc = f"{kind} of {', '.join(numbers)}, between frames of two bodies."
+    members = {"__doc__": doc, "__module__": __name__, "__annotations__": dict.fromkeys(numbers, float)}
+    return dataclass(type(f"{kind}Spec", (_BetweenFrames, ConstraintSpec), members), frozen=True)
 
 
 DECLARED = {

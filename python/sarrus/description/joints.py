@@ -28,13 +28,14 @@ References: van der Merwe 1995, ch. 2 (2.9-2.39).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields, make_dataclass, replace
+from dataclasses import field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from .. import _core
 from .._arrays import Array, ArrayLike, real_numbers
+from .._deferred import dataclass
 from ..errors import ModelError
 
 if TYPE_CHECKING:
@@ -444,15 +445,9 @@ def _declared(name: str) -> type[JointType]:
     row = _CORE[name]
     units = "".join(f", {key} in {unit}" for key, unit in row["numbers"])
     names = ", ".join(f"{coordinate or 'q'} [{unit}]" for coordinate, unit in row["coordinates"])
-    return make_dataclass(
-        name,
-        [*((axis, Any) for axis in row["axes"]), *((key, float) for key, _ in row["numbers"])],
-        bases=(JointType,),
-        namespace={"__doc__": f"q = ({names}){units}.", "__module__": __name__},
-        frozen=True,
-        eq=False,
-        repr=False,
-    )
+    fields = dict.fromkeys(row["axes"], Any) | {key: float for key, _ in row["numbers"]}
+    members = {"__doc__": f"q = ({names}){units}.", "__module__": __name__, "__annotations__": fields}
+    return dataclass(type(name, (JointType,), members), frozen=True, eq=False, repr=False)
 
 
 globals().update({name: _declared(name) for name in _CORE if name not in globals()})

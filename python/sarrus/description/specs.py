@@ -5,15 +5,19 @@ The objects are plain data that can be pickled, compared and hashed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+from typing import TYPE_CHECKING
 
 from .. import _core
-from ..laws import Law
-from ..shapes import Shape
+from .._deferred import dataclass
 from ..spatial import Inertia, Transform
 from .constraints import ConstraintSpec, Part
-from .contacts import ContactSpec, ShapeSpec
 from .joints import JointType
+
+if TYPE_CHECKING:
+    from ..laws import Law
+    from ..shapes import Shape
+    from .contacts import ContactSpec, ShapeSpec
 
 _IDENTITY = Transform()
 

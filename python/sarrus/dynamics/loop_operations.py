@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NoReturn, cast, overload
 
@@ -12,6 +11,7 @@ import numpy as np
 from .. import _core
 from .._arrays import Array, ArrayLike, check_mapping, checked_truth, common_axes, into, real_array, real_rows
 from .._core import Status
+from .._deferred import dataclass
 from .._showing import Brief, largest, table
 from ..description.constraints import PfaffianSpec
 from ..description.joints import LIMIT_MARGIN, turns_into

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cached_property, partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -12,6 +11,7 @@ import numpy as np
 
 from .. import _core
 from .._arrays import Array, ArrayLike, checked_count
+from .._deferred import dataclass
 from .._showing import table
 from ..description.constraints import ConstraintSpec
 from ..description.joints import JointType

@@ -17,16 +17,17 @@ import numpy as np
 from .. import _core
 from .._arrays import Array, ArrayLike, NDArray, check_mapping, real_array, real_numbers
 from ..description.constraints import Part, PfaffianSpec
-from ..description.contacts import Pair
 from ..description.joints import PASSIVE
 from ..description.specs import Description
 from ..errors import ModelError, ShapeError
-from ..shapes import ContactShape
 from ..spatial import Inertia, Transform, checked_poses
 from .loop_operations import LoopFunctions
 from .operations import StateFunctions
 
 if TYPE_CHECKING:
+    from ..description.contacts import Pair
+    from ..shapes import ContactShape
+
     Base = LoopFunctions  # the class that defines the attributes named below
 else:
     Base = _core.Mechanism

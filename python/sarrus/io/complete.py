@@ -21,14 +21,15 @@ from typing import Any, TypeGuard, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from .. import _core
+from .. import _core, shapes
 from .._arrays import NDArray
 from .._files import is_within, relative, replacing
 from ..building.builder import Builder
 from ..description import Description, TargetSpec
+from ..description.contacts import ContactSpec, ShapeSpec
 from ..errors import ModelError
+from ..laws import Law
 from ..mechanism import Mechanism
-from ..shapes import Mesh
 from ..spatial import Inertia
 
 FORMAT = 1
@@ -56,7 +57,7 @@ def write(description: Description, beside: str = "") -> str:
     True
     """
 
-    def moved(mesh: Mesh) -> Mesh:
+    def moved(mesh: shapes.Mesh) -> shapes.Mesh:
         dirs = tuple(relative(beside, folder) for folder in mesh.package_dirs)
         return replace(mesh, beside=relative(beside, mesh.beside), package_dirs=dirs)
 
@@ -93,7 +94,9 @@ def read(
 @cache
 def _declared(cls: type) -> dict[str, tuple[Any, Any]]:
     """Return a dict: field -> (declared type, default value of the constructor or Parameter.empty)."""
-    hints, parameters = get_type_hints(cls), inspect.signature(cls).parameters
+    # types of parts that description/specs.py imports for type checkers only
+    late = {"ShapeSpec": ShapeSpec, "ContactSpec": ContactSpec, "Shape": shapes.Shape, "Law": Law}
+    hints, parameters = get_type_hints(cls, localns=late), inspect.signature(cls).parameters
     return {f.name: (hints[f.name], parameters[f.name].default) for f in fields(cls)}
 
 
@@ -220,7 +223,7 @@ def _with_own_folders(description: Description, beside: str, package_dirs: tuple
     def is_named(folder: str) -> bool:
         return any(os.path.realpath(folder) == os.path.realpath(root) for root in named) or is_within(folder, named)
 
-    def restricted(mesh: Mesh) -> Mesh:
+    def restricted(mesh: shapes.Mesh) -> shapes.Mesh:
         folder, packages = os.path.join(beside, mesh.beside), [os.path.join(beside, x) for x in mesh.package_dirs]
         dirs = (*filter(is_named, packages), *package_dirs)
         if is_named(folder or os.curdir):
@@ -231,10 +234,10 @@ def _with_own_folders(description: Description, beside: str, package_dirs: tuple
     return _with_meshes(description, restricted)
 
 
-def _with_meshes(description: Description, changed: Callable[[Mesh], Mesh]) -> Description:
+def _with_meshes(description: Description, changed: Callable[[shapes.Mesh], shapes.Mesh]) -> Description:
     visuals = list(description.visuals)
     for k, visual in enumerate(visuals):
-        if isinstance(visual.shape, Mesh):
+        if isinstance(visual.shape, shapes.Mesh):
             visuals[k] = replace(visual, shape=changed(visual.shape))
     return replace(description, visuals=tuple(visuals))
 

@@ -8,7 +8,6 @@ import signal
 import threading
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from .._arrays import Array, ArrayLike, checked_count, checked_number, checked_text, is_masked, real_array
 from .._core import Status
+from .._deferred import dataclass
 from .._renamed import with_new_kinds
 from ..analysis.linear_algebra import velocity_scale
 from ..control.element import ForceElement, functions_and_elements, task_controls

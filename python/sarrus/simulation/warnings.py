@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
 from .. import _core
 from .._arrays import Array, NDArray
 from .._core import Status
+from .._deferred import dataclass
 from ..analysis.closing import prepared as cached
 from ..analysis.linear_algebra import sliding_velocities, velocity_scale
-from ..description.contacts import told_by_file
 from ..errors import DriftWarning, LimitWarning, ModelWarning, StiffnessWarning, warn_caller
 from ..mechanism import Mechanism
 from .setup import Groups, Prepared, Record, Setup, joint_at, mechanism_of, moved_by_closing, moves
 from .trajectory import Trajectory
-
-if TYPE_CHECKING:
-    pass
 
 EATEN = 0.1  # fraction of a motion's energy that the steps may dissipate without a warning
 RATE_ERROR = 1e-3  # relative error of a rate, which is estimated by finite differences in a few iterations
@@ -98,7 +94,11 @@ def _warn_of_shapes(setup: Setup) -> None:
     """Warn about shapes whose contact is not simulated, so that they penetrate each other; only once if the mechanism was read from a file."""
     mechanism = cast(Mechanism, setup.mechanism._base)
     d = mechanism.description
-    if _core.methods[setup.method].rigid or not d.shapes or told_by_file(d) or not (pairs := mechanism._may_touch):
+    if _core.methods[setup.method].rigid or not d.shapes:
+        return
+    from ..description.contacts import told_by_file
+
+    if told_by_file(d) or not (pairs := mechanism._may_touch):
         return
     names = f"'{d.shapes[pairs[0].first].name}' and '{d.shapes[pairs[0].second].name}'"
     more = f" (and {len(pairs) - 1} more pairs)" if pairs[1:] else ""
@@ -126,8 +126,7 @@ def _warn_of_limits(runs: Groups, record: Record) -> None:
     for k in np.flatnonzero(out.any(axis=0)).tolist():
         first = int(out[:, k].argmax())
         limits = _of_run(runs, first, len(out)).limits
-        x = limits.exceeded_one(record, first, k)
-        left += [x] * ((x["joint"], x["index"], x["quantity"]) not in limits.enforced)
+        left += [] if limits.enforced[k] else [limits.exceeded_one(record, first, k)]
     if not left:
         return
     x = left[0]

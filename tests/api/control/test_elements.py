@@ -437,7 +437,7 @@ def test_the_core_takes_no_other_fields_than_a_kind_has():
             robot._units_of_motion,
         )
 
-    law = sarrus.laws.law_terms(sarrus.laws.polynomial(1.0))
+    law = (0.0,), [1.0], []
     assert simulation(kind="FeedforwardEffort", joint=0, effort=law).size == 2
     for wrong in ({"kind": "PID2"}, {"kind": "FeedforwardEffort", "joint": 0, "effort": law, "index": 0}):
         with pytest.raises(ValueError, match=wrong["kind"]):
