@@ -338,7 +338,7 @@ def _multipliers(
 
 
 def raise_not_realizable(
-    robot: LoopFunctions, q: ArrayLike, v: Array, a: Array, *, wrenches: Wrenches | None = None, time: ArrayLike | None = None,
+    robot: LoopFunctions, q: ArrayLike, v: Array, a: Array, *, wrenches: Wrenches | None = None, time: float | None = None,
     exact: bool = False, **_: Any,
 ) -> NoReturn:  # fmt: skip
     """Raise the error for a motion that the motors cannot produce.

@@ -106,8 +106,13 @@ class ScaledLoops:
         self.robot, self.time, self.targets = robot, checked_time(time), targets
         self.length = robot._length
         self.sliding = sliding_velocities(robot)
-        self._at: tuple[Any, ...] = robot, q, self.time, self.data(q).get("pfaffian_values")
-        self.column_scale, self.row_scale, self.holonomic = _core.loop_scales(*self._at)
+        self._at = q, self.data(q).get("pfaffian_values")
+        self._set_scales(None)
+
+    def _set_scales(self, lengths: Array | None) -> None:
+        q, values = self._at
+        scales: tuple[Array, Array, NDArray[np.bool_]] = _core.loop_scales(self.robot, q, self.time, values, lengths)
+        self.column_scale, self.row_scale, self.holonomic = scales
 
     def for_variants(self, variants: VariantFunctions) -> ScaledLoops:
         """Return the scaled constraints of variants, each with its own length.
@@ -116,7 +121,7 @@ class ScaledLoops:
         """
         loops = copy.copy(self)
         loops.robot = variants
-        loops.column_scale, loops.row_scale, _ = _core.loop_scales(*self._at, variants._lengths)
+        loops._set_scales(variants._lengths)
         return loops
 
     @cached_property
@@ -144,7 +149,9 @@ class ScaledLoops:
         """Return the scales (nv + nc,) for the core's steps: C of the movable velocities, and R of the holonomic rows times `weights`; zero
         otherwise.
         """
-        return np.concatenate([self.column_scale * moving, self.row_scale * self.holonomic * weights], axis=-1)
+        return np.concatenate(
+            [self.column_scale * np.asarray(moving), self.row_scale * self.holonomic * np.asarray(weights)], axis=-1
+        )
 
 
 def sliding_velocities(robot: LoopFunctions, joints: Iterable[str] | None = None) -> Array:

@@ -99,7 +99,7 @@ def path_through(
     t, configurations = _way_points(mechanism, times, q)
     ends = None
     if v is not None:
-        if not isinstance(v, (tuple, list, np.ndarray)) or len(v) != 2:
+        if not hasattr(v, "__len__") or len(v) != 2:
             raise ShapeError(f"v of a path must be two velocities, at its first and at its last waypoint; got {v!r}")
         ends = np.array([_numbers("v", x, "two velocities of (nv,)", (mechanism.nv,)) for x in v])
     q, velocities, guide = _core.Path.through(mechanism, t, configurations, ends)

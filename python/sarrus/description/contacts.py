@@ -95,10 +95,10 @@ class Pair(NamedTuple):
 def touching_pairs(d: Description) -> list[Pair]:
     """Return the pairs of shapes that may touch, with the caller's functions of contact points."""
     pairs = []
-    for i, j, *coefficients, k in _core.pairs_of_shapes(d):
+    for i, j, friction, restitution, torsional, rolling, k in _core.pairs_of_shapes(d):
         function, names = d.contacts[k].points if k >= 0 else None, (d.shapes[i].name, d.shapes[j].name)
         points = None if function is None else _Points(function, names, d.contacts[k].first == names[1])
-        pairs.append(Pair(i, j, *coefficients, points))
+        pairs.append(Pair(i, j, friction, restitution, torsional, rolling, points))
     return pairs
 
 
