@@ -98,7 +98,7 @@ def touching_pairs(d: Description) -> list[Pair]:
     for i, j, *coefficients, k in _core.pairs_of_shapes(d):
         function, names = d.contacts[k].points if k >= 0 else None, (d.shapes[i].name, d.shapes[j].name)
         points = None if function is None else _Points(function, names, d.contacts[k].first == names[1])
-        pairs.append(Pair(i, j, *coefficients, points))
+        pairs.append(Pair._make((i, j, *coefficients, points)))
     return pairs
 
 
