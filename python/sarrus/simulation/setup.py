@@ -182,7 +182,9 @@ class Limit:
 def joint_limits(mechanism: LoopFunctions, mode: str, elements: Sequence[ForceElement]) -> JointLimits:
     """Return the limits of a mechanism, cached by mode and end stops; `mode` is the argument `limits` of simulate()."""
     stops = (cast(Any, e) for e in elements if e._kind == "EndStop")
-    stopped = frozenset((e.joint, e.index) for e in stops if isinstance(e.joint, str) and isinstance(e.index, Integral))
+    stopped = frozenset(
+        (e.joint, int(e.index)) for e in stops if isinstance(e.joint, str) and isinstance(e.index, Integral)
+    )
     return cached(mechanism, ("limits", mode, stopped), lambda: JointLimits(mechanism, mode, stopped))
 
 
