@@ -9,6 +9,7 @@
 #include "../elements/list.hpp"
 #include "../mechanism/mechanism.hpp"
 #include "../reading/elements.hpp"
+#include "../reading/run_limits.hpp"
 #include "control.hpp"
 #include "described.hpp"
 #include "from_python.hpp"
@@ -315,6 +316,26 @@ py::tuple read_force_elements(const py::object& mechanism, const py::list& eleme
   return py::make_tuple(TermWriter::written(acting.all(), sorted), names, py::array_t<double>(shape, numbers.numbers.data()));
 }
 
+/// Return the limits of a mechanism's joints: (joint, index, quantity, lower, upper) of each, if it is enforced, the limit of the core, the coordinates
+/// to which end stops are added, and the limits of efforts.
+py::tuple joint_limits(const py::object& mechanism, bool enforce, const std::vector<std::pair<std::string, int>>& stopped) {
+  const py::object base = mechanism.attr("_base"), description = base.attr("description");
+  const reading::RunLimits limits =
+      reading::run_limits(reading::NamedParts(built_or_variants(mechanism)),
+                          [&](int joint) -> const model::JointType& { return joint_type_of(description, joint); },
+                          base.attr("_length").cast<double>(), enforce, {stopped.begin(), stopped.end()});
+  static constexpr const char* quantities[] = {"position", "velocity", "effort"};
+  py::list watched, enforced, terms;
+  for (const reading::RunLimits::Watched& w : limits.watched) {
+    const int of = static_cast<int>(w.limit.of);
+    watched.append(py::make_tuple(to_text(w.joint), w.index, quantities[of], w.lower, w.upper)), enforced.append(w.enforced);
+    terms.append(py::make_tuple(of, w.limit.at, w.limit.lower, w.limit.upper));
+  }
+  py::list stops;
+  for (const auto& [joint, index] : limits.end_stops) stops.append(py::make_tuple(to_text(joint), index));
+  return py::make_tuple(watched, enforced, terms, stops, limits.effort_limits);
+}
+
 }  // namespace
 
 void add_force_elements(const Mechanism& mechanism, const py::list& described, ForceElementList& list) {
@@ -346,6 +367,7 @@ void bind_force_elements(py::module_& m) {
         return all;
       },
       py::arg("kind"), "Texts of the default values of a kind's arguments.");
+  m.def("joint_limits", &joint_limits, py::arg("mechanism"), py::arg("enforce"), py::arg("stopped"));
   m.def("read_force_elements", &read_force_elements, py::arg("mechanism"), py::arg("elements"), py::arg("effort_limits"),
         py::arg("start"), py::arg("rows"), py::arg("runs"), py::arg("rigid"), py::arg("positions"));
 }

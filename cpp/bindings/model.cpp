@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "../model/builder.hpp"
+#include "../model/contacts.hpp"
 #include "../model/text.hpp"
 #include "described.hpp"
 #include "from_python.hpp"
@@ -719,12 +720,13 @@ const model::JointType& joint_type_of(const py::handle& description, int j) {
   const auto joints = py::reinterpret_borrow<py::sequence>(attribute(description, "joints"));
   return attribute(attribute(joints[static_cast<std::size_t>(j)], "joint"), "_core").cast<const JointOfCore&>().type;
 }
-std::vector<model::Joint> to_joints(const py::handle& description) {
-  std::vector<model::Joint> joints;
-  const py::object parts = attribute(description, "joints");
-  for (const py::handle part : py::reinterpret_borrow<py::sequence>(parts)) joints.push_back(read_part<model::Joint>(part));
-  return joints;
+template <class Part> std::vector<Part> parts_of(const py::handle& description, const char* key) {
+  std::vector<Part> all;
+  const py::object parts = attribute(description, key);
+  for (const py::handle part : py::reinterpret_borrow<py::sequence>(parts)) all.push_back(read_part<Part>(part));
+  return all;
 }
+std::vector<model::Joint> to_joints(const py::handle& description) { return parts_of<model::Joint>(description, "joints"); }
 py::dict changed_joint(const py::handle& spec, const model::Joint& joint) {
   py::dict fields;
   fields["joint"] = py::make_tuple(joint.joint.name(), to_python(model::fields_of(joint.joint)));
@@ -786,6 +788,20 @@ void bind_model(py::module_& m) {
       },
       py::arg("value"), py::arg("rows"), py::arg("subject"));
   m.attr("most_points") = model::most_points;
+  m.def(
+      "pairs_of_shapes",
+      [](const py::object& description) {
+        model::Description d;
+        d.joints = to_joints(description);
+        d.shapes = parts_of<model::Shape>(description, "shapes"), d.contacts = parts_of<model::Contact>(description, "contacts");
+        py::list all;
+        for (const model::TouchingPair& p : model::touching_pairs(d))
+          all.append(
+              py::make_tuple(p.first, p.second, p.friction, p.restitution, p.torsional_friction, p.rolling_friction, p.setting));
+        return all;
+      },
+      py::arg("description"),
+      "Pairs of shapes that may touch: indices, coefficients, and the index of the contact setting or -1.");
   m.attr("contact_sentences") = py::make_tuple(model::no_contacts, model::some_contacts);
   py::class_<model::Builder>(m, "Builder")
       .def(py::init([](const py::str& name, const py::handle& gravity) {

@@ -6,6 +6,7 @@
 
 #include "../../cpp/mechanism/mechanism.hpp"
 #include "../../cpp/model/builder.hpp"
+#include "../../cpp/model/contacts.hpp"
 #include "../../cpp/model/text.hpp"
 
 namespace {
@@ -108,6 +109,33 @@ void test_inertias() {
   check_refused([] { sphere(1.0, -2.0); }, "radius = -2 is negative");
 }
 
+void test_touching_pairs() {
+  Builder b = four_bar();
+  const auto add = [&](const char* name, const char* body, model::ContactShape shape, std::optional<double> friction = {}) {
+    model::Shape s;
+    s.name = name, s.body = body, s.shape = std::move(shape), s.friction = friction, s.group = std::string("all of ") + body;
+    b.add(std::move(s));
+  };
+  add("floor", "ground", model::Plane{});
+  add("end", "crank", model::Sphere{0.1}, 0.25);
+  add("ball", "rocker", model::Sphere{0.1}, 1.0);
+  add("skin", "coupler", model::Mesh{"skin.stl"});
+  const auto pairs = [&] {
+    std::string text;
+    for (const model::TouchingPair& p : model::touching_pairs(b.description()))
+      text += std::to_string(p.first) + "-" + std::to_string(p.second) + ":" + shortest(p.friction) + " ";
+    return text;
+  };
+  check(pairs() == "0-1:0.25 0-2:1.0 0-3:1.0 1-2:0.5 ", "bodies that no joint connects, and the ground, touch: " + pairs());
+  model::Contact apart, joined;
+  apart.first = "all of ground", apart.second = "end", apart.touching = false;
+  joined.first = "skin", joined.second = "end", joined.friction = 0.3;
+  b.add(apart), b.add(joined);
+  check(pairs() == "0-2:1.0 0-3:1.0 1-2:0.5 1-3:0.3 ", "settings of groups and of shapes: " + pairs());
+  b.add_joint("weld", fixed(), "ground", "rocker");
+  check(pairs() == "0-3:1.0 1-2:0.5 1-3:0.3 ", "a body that is welded to the ground: " + pairs());
+}
+
 void test_json(const std::string& text) {
   const Builder read = read_json(text);
   check(write_json(read.description()) == text, "what was read is written as it was");
@@ -146,7 +174,8 @@ void test_numbers() {
 int main(int, char** arguments) {
   std::stringstream text;
   text << std::ifstream(arguments[1]).rdbuf();
-  test_mechanism(), test_refusals(), test_identity(), test_inertias(), test_json(text.str()), test_numbers();
+  test_mechanism(), test_refusals(), test_identity(), test_inertias(), test_touching_pairs(), test_json(text.str()),
+      test_numbers();
   std::printf("%d checks, %d failures\n", checks, failures);
   return failures != 0;
 }

@@ -641,20 +641,6 @@ def rest_to_rest(start: float, end: float, duration: float, *, begin: float = 0.
     return Law((begin - 1.0, begin, begin + duration), ((start, *hold), tuple(path), (end, *hold)))
 
 
-def coordinate(mechanism: LoopFunctions, name: str, index: int, label: str) -> tuple[int, int]:
-    """Return the indices of a coordinate of a joint, and of the velocity that is its rate; raise ModelError if there is no such velocity."""
-    joint = mechanism.joint(name)
-    if joint.type.quaternion:
-        raise ModelError(f"{label} needs a joint without quaternion; '{name}' is {joint.type}")
-    k = checked_index(name, joint.type.nv, index, "coordinates")
-    if not joint.type.rates[k]:
-        raise ModelError(
-            f"{label} needs a coordinate whose rate is a velocity; coordinate {k} of '{name}', {joint.type}, is not such a coordinate, "
-            "because the velocities of this joint are along axes that rotate with it"
-        )
-    return joint._all_q.start + k, joint._all_v.start + k
-
-
 def loses_turns(mechanism: LoopFunctions, name: str, index: int) -> bool:
     """Return True if a coordinate is an angle of a loop joint whose full revolutions are unknown from the poses of its bodies.
 
@@ -663,12 +649,6 @@ def loses_turns(mechanism: LoopFunctions, name: str, index: int) -> bool:
     joint = mechanism.joint(name)
     returns = joint.type.whole_turns_return or getattr(joint.type, "pitch", None) == 0.0
     return bool(joint.closes_loop and returns and joint.type.coordinates[index][1] == "rad")
-
-
-def checked_index(name: str, count: int, index: Any, label: str) -> int:
-    if isinstance(index, bool) or not isinstance(index, Integral) or not 0 <= int(index) < count:
-        raise ModelError(f"joint '{name}' has {count} {label}; index {index!r} is out of range")
-    return int(index)
 
 
 def velocities(mechanism: LoopFunctions, names: Iterable[str]) -> list[int]:

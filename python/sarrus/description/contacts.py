@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from .. import _core
 from .._arrays import Array, ArrayLike
 from .._deferred import dataclass
 from ..errors import ModelError, ShapeError, StateError
-from ..shapes import ContactShape, Mesh, Plane
+from ..shapes import ContactShape
 from ..spatial import Transform
 from .constraints import Part
 
@@ -24,9 +23,8 @@ if TYPE_CHECKING:
 _IDENTITY = Transform()
 PointsFunction = Callable[[Array, Array, float], tuple[ArrayLike, ArrayLike, ArrayLike]]
 MOST_POINTS = 4  # largest number of contact points of a pair
-# coefficients of a pair if neither shape has one
-COEFFICIENTS = {"friction": 1.0, "restitution": 0.0, "torsional_friction": 0.0, "rolling_friction": 0.0}
 MOMENTS = ("torsional_friction", "rolling_friction")
+COEFFICIENTS = ("friction", "restitution", *MOMENTS)
 RESTITUTION_LAWS = ("newton", "poisson")
 # ends of the warning about the shapes of a file; the second replaces the first when the caller adds a shape
 NO_CONTACTS, SOME_CONTACTS = _core.contact_sentences
@@ -95,47 +93,12 @@ class Pair(NamedTuple):
 
 
 def touching_pairs(d: Description) -> list[Pair]:
-    """Return the pairs of shapes that may touch: pairs with a setting, and by default shapes of bodies that no joint connects.
-
-    Bodies that are welded to each other count as one body. A joint to the ground does not exclude contact with the ground, unless it is a weld.
-    """
-    piece = {body.name: body.name for body in d.bodies} | {"ground": "ground"}
-
-    def root(body: str) -> str:
-        while piece[body] != body:
-            body = piece[body]
-        return body
-
-    for joint in d.joints:
-        if joint.kind == "Fixed" and not joint.laws:
-            first, second = sorted(map(root, joint.bodies), key=lambda body: body != "ground")
-            piece[second] = first
-    joined = {frozenset(map(root, joint.bodies)) for joint in d.joints if "ground" not in map(root, joint.bodies)}
-    settings = {frozenset((contact.first, contact.second)): contact for contact in d.contacts}
-
+    """Return the pairs of shapes that may touch, with the caller's functions of contact points."""
     pairs = []
-    for (i, a), (j, b) in combinations(enumerate(d.shapes), 2):
-        if a.body == b.body:
-            continue
-        names = [(x, y) for x in (a.name, a.group) for y in (b.name, b.group) if x is not None and y is not None]
-        contact = next(
-            (settings[key] for key in map(frozenset, names) if key in settings), None
-        )  # settings of shapes take precedence over settings of groups
-        ends = frozenset((root(a.body), root(b.body)))
-        if not contact.touching if contact else len(ends) == 1 or ends in joined or _pass_by(a.shape, b.shape):
-            continue
-        numbers: dict[str, Any] = {}
-        for name, otherwise in COEFFICIENTS.items():
-            coefficients = [x for x in (getattr(a, name), getattr(b, name)) if x is not None]
-            mean = (coefficients[0] * coefficients[-1]) ** 0.5 if coefficients else otherwise
-            of_pair = getattr(contact, name, None)
-            numbers[name] = mean if of_pair is None else of_pair
-        points = (
-            None
-            if contact is None or contact.points is None
-            else _Points(contact.points, (a.name, b.name), contact.first == b.name)
-        )
-        pairs.append(Pair(i, j, **numbers, points=points))
+    for i, j, *coefficients, k in _core.pairs_of_shapes(d):
+        function, names = d.contacts[k].points if k >= 0 else None, (d.shapes[i].name, d.shapes[j].name)
+        points = None if function is None else _Points(function, names, d.contacts[k].first == names[1])
+        pairs.append(Pair._make((i, j, *coefficients, points)))
     return pairs
 
 
@@ -173,14 +136,6 @@ class _Points:
         if self.turned:
             rows[:, 3:6] *= -1.0
         return rows
-
-
-def _pass_by(first: ContactShape, second: ContactShape) -> bool:
-    """Return True for a mesh and a shape that is not a plane, which touch only if a setting enables it.
-
-    Model files often contain many meshes whose contacts are not needed.
-    """
-    return any(isinstance(x, Mesh) and not isinstance(y, Plane) for x, y in ((first, second), (second, first)))
 
 
 def scene(

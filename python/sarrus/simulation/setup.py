@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 import numpy as np
@@ -164,9 +162,6 @@ def progress_bar(total: float, shown: bool, unit: str = "s") -> Iterator[Callabl
 
 # ---- limits of joints ----------------------------------------------------------------------------------------------------
 
-QUANTITIES = ("position", "velocity", "effort")  # in the order of the core's indices
-# tolerance of a limit, relative to the sum of its magnitude and a scale: 1 rad or the characteristic length, per second for velocities
-ROUNDING = 1e-9
 Record = dict[str, Array]  # name of a field of the core's struct -> array (runs,) or (runs, limits)
 
 
@@ -186,8 +181,10 @@ class Limit:
 
 def joint_limits(mechanism: LoopFunctions, mode: str, elements: Sequence[ForceElement]) -> JointLimits:
     """Return the limits of a mechanism, cached by mode and end stops; `mode` is the argument `limits` of simulate()."""
-    stops = (cast("EndStop", e) for e in elements if e._kind == "EndStop")
-    stopped = frozenset((e.joint, e.index) for e in stops if isinstance(e.joint, str))
+    stops = (cast(Any, e) for e in elements if e._kind == "EndStop")
+    stopped = frozenset(
+        (e.joint, int(e.index)) for e in stops if isinstance(e.joint, str) and isinstance(e.index, Integral)
+    )
     return cached(mechanism, ("limits", mode, stopped), lambda: JointLimits(mechanism, mode, stopped))
 
 
@@ -195,55 +192,23 @@ class JointLimits:
     """Limits of a mechanism's joints in a simulation; `stopped`: (joint, index) of the coordinates that have an end stop among its force elements.
 
     Raises ModelError if a limit cannot be enforced by an end stop.
+
+    Attributes
+    ----------
+    watched, terms, enforced : limits of the joints, their form in the core, and True for each that an end stop or a saturation enforces
+    end_stops, effort_limits : additional force elements, and limits of the efforts along all velocities [N m, N]; empty: efforts are not limited
     """
 
     def __init__(self, mechanism: LoopFunctions, mode: str, stopped: frozenset[tuple[str, int]]) -> None:
-        self.watched: list[Limit] = []
-        self.terms: list[tuple[int, int, float, float]] = []  # limits in the core's format
+        none: Any = [], [], [], [], []
+        limits = none if mode == "ignore" else _core.joint_limits(mechanism, mode == "enforce", list(stopped))
+        watched, self.enforced, self.terms, stops, self.effort_limits = limits
+        self.watched = [Limit(*limit) for limit in watched]
         self.end_stops: list[EndStop] = []
-        self.effort_limits: list[float] = []
-        self.enforced = {(*place, "position") for place in stopped}
-        if mode == "ignore":
-            return
-        length = defaultdict(lambda: 1.0, {"m": mechanism._length})
-        most = np.full(mechanism.nv + sum(joint.type.nv for joint in mechanism._closing_joints), np.inf)
-        for name in (*mechanism.joints, *mechanism.loop_joints):
-            joint = mechanism.joint(name)
-            if mode == "enforce" and joint.limits is not None:
-                self._stop(mechanism, name, np.flatnonzero(np.isfinite(joint.limits).any(axis=0)).tolist())
-            fast, strong = joint.type.velocity_limit, joint.type.effort_limit
-            of_q, of_v = ([length[unit] for _, unit in x] for x in (joint.type.coordinates, joint.type.velocities))
-            self._watch(name, "position", joint._all_q.start, joint.limits, of_q)
-            self._watch(name, "velocity", joint._all_v.start, None if fast is None else (-fast, fast), of_v)
-            bounds = None if strong is None else (-strong, strong)
-            self._watch(name, "effort", joint._all_v.start, bounds, [0.0] * joint.type.nv)
-            if strong is not None:
-                most[joint._all_v] = strong
-        if mode == "enforce" and np.isfinite(most).any():
-            self.effort_limits = most.tolist()
-            self.enforced |= {(w.joint, w.index, "effort") for w in self.watched if w.quantity == "effort"}
+        if stops:
+            from ..control.elements import EndStop
 
-    def _stop(self, mechanism: LoopFunctions, name: str, coordinates: list[int]) -> None:
-        """Add end stops at coordinates of a joint that have none."""
-        from ..control.elements import EndStop, coordinate
-
-        for k in coordinates:
-            try:
-                coordinate(mechanism, name, k, "an end stop")
-            except ModelError as error:
-                cure = "Remove the limits, or give limits='warn'"
-                raise ModelError(f"limits of '{name}' do not allow an end stop: {error}. {cure}") from None
-            if (name, k, "position") not in self.enforced:
-                self.end_stops.append(EndStop(name, index=k))
-                self.enforced.add((name, k, "position"))
-
-    def _watch(self, joint: str, quantity: str, first: int, limits: Any, sizes: list[float]) -> None:
-        for k, bounds in enumerate(zip(*(() if limits is None else limits), strict=True)):
-            lower, upper = map(float, bounds)
-            if math.isfinite(lower) or math.isfinite(upper):
-                self.watched.append(Limit(joint, k, quantity, lower, upper))
-                slack = [ROUNDING * (sizes[k] + abs(x)) for x in (lower, upper)]
-                self.terms.append((QUANTITIES.index(quantity), first + k, lower - slack[0], upper + slack[1]))
+            self.end_stops = [EndStop(joint, index=k) for joint, k in stops]
 
     def exceeded(self, record: Record, run: int) -> list[dict[str, Any]]:
         """Return the limits that a run violates, each with the time of its first violation [s] and the largest value of its quantity."""

@@ -126,8 +126,7 @@ def _warn_of_limits(runs: Groups, record: Record) -> None:
     for k in np.flatnonzero(out.any(axis=0)).tolist():
         first = int(out[:, k].argmax())
         limits = _of_run(runs, first, len(out)).limits
-        x = limits.exceeded_one(record, first, k)
-        left += [x] * ((x["joint"], x["index"], x["quantity"]) not in limits.enforced)
+        left += [] if limits.enforced[k] else [limits.exceeded_one(record, first, k)]
     if not left:
         return
     x = left[0]
