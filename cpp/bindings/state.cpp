@@ -462,7 +462,7 @@ template <int op> PyObject* call(PyObject* self, PyObject* const* args, Py_ssize
     if (info.is(fact::floats)) require_floating(m, info);
     if (a.declared) {
       if (m.variants())
-        throw py::type_error(join(info, "of variants has no argument '") + text(a.declared) + "': call it for each variants[i]");
+        throw py::type_error(join(info, "of variants has no argument '") + text(a.declared) + "': use variants[i]");
       const auto method = py::reinterpret_steal<py::object>(PyMethod_New(info.declaration, self));
       return PyObject_Vectorcall(method.ptr(), args, static_cast<std::size_t>(positional), names);
     }

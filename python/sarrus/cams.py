@@ -115,13 +115,9 @@ class CamProfile:
         ----------
         ax : axes of Matplotlib; default: new ones
         """
-        from ._files import needed
+        from .figures import canvas
 
-        axes = (
-            ax
-            if ax is not None
-            else needed("matplotlib.pyplot", "CamProfile.plot needs matplotlib", "matplotlib").subplots()[1]
-        )
+        axes = canvas.axes_of(ax)
         axes.plot(*self.points.T, label="profile")
         if not np.array_equal(self.points, self.centers):
             axes.plot(*self.centers.T, "--", label="centre of the roller")

@@ -137,9 +137,8 @@ class Dimensions:
         if len(set(self.names)) < len(self.names):
             raise ModelError(f"a dimension is named twice among {', '.join(self.names)}")
         self._ties = tuple(ties)
-        self._by_tie = np.array([[tie.coefficients.get(name, 0.0) for tie in ties] for name in self._members]).reshape(
-            -1, len(ties)
-        )
+        shares = [[tie.coefficients.get(name, 0.0) for tie in ties] for name in self._members]
+        self._by_tie = np.array(shares, float).reshape(len(self._members), len(ties))
         self._places = [places[name] for name in self._members]
         angular = {name: k < 3 if kind == "frame" else kind == "offset" and robot.joint(of).kind != "Prismatic" for name, (kind, of, k) in
             zip(self._members, self._places, strict=True)}  # fmt: skip

@@ -392,8 +392,8 @@ CONSTRAINTS = {
 
 LAWS = {
     "no coefficients": (lambda: laws.polynomial(), ModelError, "a polynomial needs one coefficient or more"),
-    "coefficient nan": (lambda: laws.polynomial(1, NAN), ModelError, "'gear': factor of .* must be a time function, .* or a finite number; got nan"),
-    "coefficients in a list": (lambda: laws.polynomial([1, 2]), ModelError, "a polynomial's coefficients"),
+    "coefficient nan": (lambda: laws.polynomial(1, NAN), ModelError, "a polynomial's coefficients must be a sequence of finite numbers; got"),
+    "coefficients in a list": (lambda: laws.polynomial([1, 2], 3), ModelError, "a polynomial's coefficients"),
     "rate infinite": (lambda: laws.harmonic(1.0, INF), ModelError, "a harmonic's amplitude, rate, phase and offset must be"),
     "amplitude in words": (lambda: laws.harmonic("loud", 1.0), ModelError, "a harmonic's amplitude"),
     "spline through one point": (lambda: laws.spline([0], [1]), ModelError, "equal lengths, at least 2; got 1 and 1"),

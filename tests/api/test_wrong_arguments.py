@@ -31,6 +31,7 @@ UNTRIED |= {
     *(f"Dimensions.{name}" for name in ("changed", "driven", "moves", "numbers", "some", "variants")),
     *("Moves", "Moves.coordinates", "Moves.numbers"),
 }  # tests/laws/test_calibration.py has theirs
+UNTRIED |= {"TimedPath"}  # whose objects Path.timed creates
 if importlib.util.find_spec("pandas") is None:
     UNTRIED |= {"Trajectory.to_dataframe", "JointWrenches.to_dataframe"}
 EACH = len(WRONG) if SOAK else 5  # of the wrong values

@@ -48,6 +48,7 @@ NOT_TAKEN = {
     "Free": {"stiffness": 0.0, "rest": 0.0},
     "Planar": {"stiffness": 0.0, "rest": 0.0},
 }
+NO_SPRING = ("Free", "Planar")  # whose stiffness is an error
 LIMITS = {"limits": (-0.1, 0.12), "velocity_limit": 1.5, "effort_limit": 0.7}
 # quaternions take none
 OWN_LIMITS = {
@@ -265,8 +266,10 @@ def idle(source, name, path, cls, field):
         value = value[key] if isinstance(key, int) else getattr(value, key)
         if field == "rest" and isinstance(value, JointType) and not value.stiffness.any():
             return True  # of no spring
-        if field == "starts" and isinstance(value, laws.Law) and len(value.coefficients[0]) == 1:
+        if field in ("starts", "period") and isinstance(value, laws.Law) and len(value.coefficients[0]) == 1:
             return True  # of a constant
+    if field == "stiffness" and cls in NO_SPRING:
+        return True
     if field == "normal" and cls == "RollingSpec":
         return value.on_radius is not None  # of a plane, which add_rolling() refuses for a sphere
     if field in ("tree", "loop"):

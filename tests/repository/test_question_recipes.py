@@ -102,7 +102,7 @@ def with_a_question(folder):
     copy = Copy(folder)
     copy.add("cpp/mobility/manipulability.hpp", (TOYS / "manipulability.hpp").read_text())
     copy.put_before("cpp/sarrus.hpp", '#include "mobility/mobility.hpp"', '#include "mobility/manipulability.hpp"\n')
-    copy.put_before("cpp/sarrus.hpp", "  /// Compute S (nv, nu) of the mechanism's motors", METHOD)
+    copy.put_before("cpp/sarrus.hpp", "  /// Compute S (nv, nu) for the mechanism's motors", METHOD)
     path = "cpp/bindings/mobility.cpp"
     copy.put_before(path, '#include "../mobility/mobility.hpp"', '#include "../mobility/manipulability.hpp"\n')
     copy.put_before(path, '  m.def("mobility"', DEFINITION)

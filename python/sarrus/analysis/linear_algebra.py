@@ -106,12 +106,12 @@ class ScaledLoops:
         self.robot, self.time, self.targets = robot, checked_time(time), targets
         self.length = robot._length
         self.sliding = sliding_velocities(robot)
-        self._at = q, self.data(q).get("pfaffian_values")
+        self._at = robot, q, self.data(q).get("pfaffian_values")
         self._set_scales(None)
 
     def _set_scales(self, lengths: Array | None) -> None:
-        q, values = self._at
-        scales: tuple[Array, Array, NDArray[np.bool_]] = _core.loop_scales(self.robot, q, self.time, values, lengths)
+        base, q, values = self._at
+        scales: tuple[Array, Array, NDArray[np.bool_]] = _core.loop_scales(base, q, self.time, values, lengths)
         self.column_scale, self.row_scale, self.holonomic = scales
 
     def for_variants(self, variants: VariantFunctions) -> ScaledLoops:

@@ -133,9 +133,9 @@ def start(robot: Mechanism, positions: Mapping[str, Array], velocities: Mapping[
 )  # fmt: skip
 def demo(arguments: argparse.Namespace) -> int:
     if arguments.list:
-        print(f"{VALVE:<20}the Stanford manipulator closes a valve: joint forces, figures, speed")
+        print(f"{VALVE:<22}the Stanford manipulator closes a valve: joint forces, figures, speed")
         for name in mechanisms.__all__:
-            print(f"{name:<20}{_described(name)}".rstrip())
+            print(f"{name:<22}{_described(name)}".rstrip())
         return 0
     name, output = arguments.name, arguments.output or Path(f"{arguments.name}.png")
     check_name("demonstration", name, (VALVE, *mechanisms.__all__))

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Path", "path_through"]
 
+JointBounds = float | Mapping[str, ArrayLike] | None
+
 Motion = tuple[Array, Array, Array]
 
 
@@ -211,7 +213,7 @@ class Path:
         return Law(tuple(starts.tolist()), tuple(map(tuple, rows.tolist())))
 
     def timed(
-        self, *, velocity: Any = None, acceleration: Any = None, effort: Any = None,
+        self, *, velocity: JointBounds = None, acceleration: JointBounds = None, effort: JointBounds = None,
         feed: Mapping[str, ArrayLike] | None = None, grid: int = 1000,
     ) -> TimedPath:  # fmt: skip
         """Return the fastest motion along this path, from rest to rest, within limits of motors and tools.

@@ -70,15 +70,6 @@ class TimedPath(Path):
         s = np.clip(self.s[k] + dt * (self.rates[k] + 0.5 * u * dt), self.s[k], self.s[k + 1])
         return _at_rates(self.path.at(s if s.ndim else float(s)), moving * (self.rates[k] + u * dt), moving * u)
 
-    def timed(self, **limits: Any) -> TimedPath:
-        """Return another timing of the original path.
-
-        Parameters
-        ----------
-        limits : as for :meth:`Path.timed`
-        """
-        return self.path.timed(**limits)
-
     def _law(self, k: int, size: float) -> Law:
         """Return quintics with the motion at both ends of each interval of the grid."""
         robot, u, ends = self.mechanism, np.diff(self.rates) / np.diff(self.t), []
@@ -96,7 +87,8 @@ def _at_rates(motion: Motion, rate: Array, u: Array) -> Motion:
 
 
 def timed(path: Path, velocity: Any, acceleration: Any, effort: Any, feed: Any, grid: int) -> TimedPath:
-    """Return the fastest timing of a path; see :meth:`Path.timed`."""
+    """Return the fastest timing of a path, or of the original path of a timed one; see :meth:`Path.timed`."""
+    path = path.path if isinstance(path, TimedPath) else path
     robot = path.mechanism
     share = checked_count("grid", grid, most=10**6) * np.diff(path.t) / np.ptp(path.t)
     ends = np.append(0, np.cumsum(np.maximum(2, np.rint(share))))  # equal intervals between two waypoints

@@ -238,9 +238,9 @@ class LoopFunctions(StateFunctions):
 
     @_operation
     def constraint_bias(self, q: ArrayLike, v: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
-        """Return the right-hand side gamma (..., nc) of the acceleration constraints J a = gamma (van der Merwe 5.22-5.26).
+        """Return the right-hand side gamma (..., nc) of the constraints J a = gamma of the tree's acceleration a (van der Merwe 5.22-5.26).
 
-        gamma = dc/dt - J-dot v, where dc/dt is the acceleration of prescribed motions, and a the acceleration of the tree.
+        gamma = dc/dt - J-dot v, where dc/dt is the acceleration of prescribed motions.
 
         Parameters
         ----------

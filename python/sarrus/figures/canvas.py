@@ -52,7 +52,7 @@ def curves(t: Array, lines: Mapping[str, Array], y_label: str, *, ax: Axes | Non
     for name, y in lines.items():
         if t.ndim != 1 or np.shape(y) != t.shape:
             raise ShapeError(f"t and line '{name}' must both be (n,); got {t.shape} and {np.shape(y)}")
-    new, ax = ax is None, _axes(ax)
+    new, ax = ax is None, axes_of(ax)
     before = len(ax.lines)
     drawn = _strokes(ax, {name: (t, y) for name, y in lines.items()})
     if log and any((y > 0.0).any() for y in lines.values()):
@@ -80,7 +80,7 @@ def bundles(
     quantiles : ascending quantiles, from 0 to 1
     lines : number of single runs to draw as thin lines
     """
-    all_axes = _panels(len(panels)) if ax is None else [_axes(ax)]
+    all_axes = _panels(len(panels)) if ax is None else [axes_of(ax)]
     for panel, (unit, bundles_of_unit) in zip(all_axes, panels.items(), strict=False):
         for k, (name, y) in enumerate(bundles_of_unit.items()):
             colour = _style(k)[0]
@@ -104,7 +104,7 @@ def bundles(
 
 def portrait(paths: Mapping[str, tuple[Array, Array]], x_label: str, y_label: str, *, ax: Axes | None = None) -> Axes:
     """Draw paths (x (n,), y (n,)) in a plane, such as velocities over coordinates, with a dot at their first points."""
-    new, ax = ax is None, _axes(ax)
+    new, ax = ax is None, axes_of(ax)
     drawn = _strokes(ax, paths, dots=True)
     _dressed(ax, x_label, y_label)
     _legend(ax, drawn, new)
@@ -113,7 +113,7 @@ def portrait(paths: Mapping[str, tuple[Array, Array]], x_label: str, y_label: st
 
 def polar(paths: Mapping[str, tuple[Array, Array]], label: str, ax: Axes | None = None) -> Axes:
     """Draw paths (angle (n,) [rad], radius (n,)) in polar coordinates, with a dot at their first points."""
-    new, ax = ax is None, _axes(ax, figsize=(4.8, 5.0), subplot_kw={"projection": "polar"})
+    new, ax = ax is None, axes_of(ax, figsize=(4.8, 5.0), subplot_kw={"projection": "polar"})
     if ax.name != "polar":
         raise ValueError('ax must be polar axes: pyplot.subplots(subplot_kw={"projection": "polar"})')
     drawn = _strokes(ax, paths, dots=True)
@@ -124,7 +124,7 @@ def polar(paths: Mapping[str, tuple[Array, Array]], label: str, ax: Axes | None 
     return ax
 
 
-def _axes(ax: Axes | None, **look: Any) -> Axes:
+def axes_of(ax: Axes | None, **look: Any) -> Axes:
     """Return the given axes, or those of a new figure."""
     axes = _panels(1, **look)[0] if ax is None else ax
     if not hasattr(axes, "add_line"):
@@ -197,7 +197,7 @@ def facing(t: Array, sides: Mapping[str, Mapping[str, Array]], ax: Axes | None =
     sides : two quantities with their units, left and right -> (name -> values (n,)), as for :func:`curves`
     ax : axes to draw on; default: those of a new figure
     """
-    new, left = ax is None, _axes(ax)
+    new, left = ax is None, axes_of(ax)
     right = left.twinx()
     drawn: list[Line2D] = []
     for side, colour, (y_label, lines) in zip((left, right), ("black", COLOURS[0]), sides.items(), strict=True):

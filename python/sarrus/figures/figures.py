@@ -390,7 +390,7 @@ def plot(
     elif ax is None:
         ax = canvas._stage(canvas._pyplot("pictures").figure, shown.flat(view))
     else:
-        canvas._framed(canvas._axes(ax), *canvas._corners(shown.flat(view)))
+        canvas._framed(canvas.axes_of(ax), *canvas._corners(shown.flat(view)))
     last = len(configurations) - 1
     for k in np.unique(np.linspace(0, last, GHOSTS + 1).astype(int))[:-1]:
         canvas.Drawing(ax, shown, view, 0.2).show(int(k))

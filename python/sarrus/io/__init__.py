@@ -234,7 +234,9 @@ def _read(
     model: str | None = None, **places: Any,
 ) -> Builder:  # fmt: skip
     if not begins:
-        start = text.lstrip()[:5] if hasattr(text, "lstrip") else ""
+        if not isinstance(text, str | bytes):
+            raise TypeError(f"text must be the contents of a file, a string or bytes; got {text!r}")
+        start = text.lstrip()[:5]
         start = start if isinstance(start, str) else start.decode(errors="replace")
         begins = "{" if start[:1] == "{" else start if start == "#usda" else ""
         if not begins:

@@ -157,7 +157,7 @@ def simulate(
     felt_at = q if checkpoint is None else checkpoint["felt_at"]
     prepared = Prepared.of(mechanism, functions_and_elements(controller), stepping, felt_at, varies=varies)
     adaptive = METHODS[prepared.setup.method].adaptive
-    every = checked_count("every", every)
+    every = checked_count("every", every, most=2**53)
     if every > 1 and times is not None:
         raise ValueError("times= and every= both determine the samples; pass one of them")
     if adaptive:

@@ -253,7 +253,7 @@ def test_demo_list(capsys):
     assert main(["demo", "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["valve", *sarrus.mechanisms.__all__]
-    assert f"{'pendulum':<20}Point mass at the end of a massless rod." in lines
+    assert f"{'pendulum':<22}Point mass at the end of a massless rod." in lines
 
 
 def test_demo_without_docstrings(short, capsys, monkeypatch, tmp_path):
