@@ -443,7 +443,8 @@ class Robot : public Mechanism {
         Numbers force(static_cast<std::size_t>(tree().nv));
         functions().evaluate(Operation::inverse_dynamics, {inputs[0], inputs[1], inputs[2]}, force.data());
         const double* time = inputs.size() > 3 ? inputs[3] : nullptr;
-        raise_not_realizable(functions(), {inputs[0], inputs[1], inputs[2], nullptr, nullptr, time}, force.data(), false);
+        const double* values = inputs.size() > 4 ? inputs[4] : nullptr;
+        raise_not_realizable(functions(), {inputs[0], inputs[1], inputs[2], nullptr, nullptr, time, values}, force.data(), false);
       }
     throw NoAnswer(why_no_answer(signature(operation), answer, inputs));
   }

@@ -194,16 +194,25 @@ PathTiming fastest_timing(const PathLimits& path, bool free_start, bool free_end
   PathLimits near = path;
   PathTiming answer = both_passes(near, free_start, free_end);
   std::vector<double> b, c;
-  for (int round = 0; path.d && round < 50 && answer.interval < 0; ++round) {
-    const std::vector<double> before = answer.x;
-    const double fastest = *std::max_element(before.begin(), before.end());
+  const auto linearised = [&](const std::vector<double>& x) {
+    const double fastest = *std::max_element(x.begin(), x.end());
     b.assign(path.b, path.b + samples * m), c.assign(path.c, path.c + samples * m);
     for (int j = 0; j < samples; ++j) {
-      const double root = std::sqrt(std::max(0.5 * (before[j / 2] + before[(j + 1) / 2]), slow * fastest));
+      const double root = std::sqrt(std::max(0.5 * (x[j / 2] + x[(j + 1) / 2]), slow * fastest));
       for (int k = j * m; k < (j + 1) * m; ++k) b[k] += 0.5 * path.d[k] / root, c[k] += 0.5 * path.d[k] * root;
     }
     near.b = b.data(), near.c = c.data();
-    answer = both_passes(near, free_start, free_end);
+    return both_passes(near, free_start, free_end);
+  };
+  for (int round = 0; path.d && round < 50 && answer.interval < 0; ++round) {
+    std::vector<double> before = answer.x;
+    const double fastest = *std::max_element(before.begin(), before.end());
+    answer = linearised(before);
+    // the tangents at a much too fast timing can have no solution; those at a slower one have
+    for (int slower = 0; slower < 40 && answer.interval >= 0; ++slower) {
+      for (double& x : before) x *= 0.25;
+      answer = linearised(before);
+    }
     double change = 0.0;
     for (int i = 0; i <= n && answer.interval < 0; ++i) change = std::max(change, std::abs(answer.x[i] - before[i]));
     if (change <= converged * fastest) break;

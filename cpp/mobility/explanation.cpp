@@ -79,7 +79,7 @@ class Explanation {
                " has no result: this configuration is so near to a singular configuration that the allowed velocities depend on "
                "rounding; use a configuration at a small distance from it";
     }
-    const Worst most = worst(required - J * least_solution(J, required, 1e-9), true);
+    const Worst most = worst(required - product(J, least_solution(J, required, 1e-9)).col(0), true);
     return subject + " has no result: no " + quantity +
            " satisfies all constraints in this state; they contradict one another, " + "most at '" + most.name + "' (residual " +
            formatted("%.3g", most.size) + ")";
@@ -101,7 +101,7 @@ class Explanation {
       functions_.evaluate(Operation::mass_matrix, {in_.q}, M.data());
       const Matrix free = size.cwiseInverse().asDiagonal() * N;
       // inertia of each free motion, relative to the inertia of one tree joint with all bodies that it moves
-      const RightFactor inertia = right_singular_vectors(free.transpose() * M * free);
+      const RightFactor inertia = right_singular_vectors(transposed_product(free, product(M, free)));
       const Eigen::Index last = N.cols() - 1;
       const double most = std::max(inertia.values(0), M.cwiseAbs().maxCoeff() * free.col(0).squaredNorm());
       if (inertia.values(last) <= tolerances::negligible * most) {
@@ -174,10 +174,11 @@ class Explanation {
     const Matrix basis = orthogonal_from(unit.cwiseInverse().asDiagonal() * free).leftCols(free.cols());
     const Matrix effect = unit.asDiagonal() * motor_rows(functions_, in_.q, motors).transpose() *
                           motor_units(mechanism_, motors).cwiseInverse().asDiagonal();
-    const Matrix along = basis.transpose() * effect;
+    const Matrix along = transposed_product(basis, effect);
     const int drives = rank(along, tolerances::negligible * effect.norm());
-    const Vector need = basis.transpose() * unit.cwiseProduct(Eigen::Map<const Vector>(force, tree_.nv));
-    const Vector missing = (basis * (need - along * (pseudo_inverse(along, drives) * need))).cwiseQuotient(unit);
+    const Matrix need = transposed_product(basis, unit.cwiseProduct(Eigen::Map<const Vector>(force, tree_.nv)));
+    const Matrix left = need - product(along, product(pseudo_inverse(along, drives), need));
+    const Vector missing = product(basis, left).col(0).cwiseQuotient(unit);
     if (missing.isZero(0.0)) throw NotRealizable("the actuated joints cannot produce this motion");
     std::vector<std::pair<double, std::string>> parts;
     for (std::size_t j = 0; j < mechanism_.joints().size(); ++j)

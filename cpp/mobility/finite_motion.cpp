@@ -46,7 +46,7 @@ std::optional<Neighbour> tangent(const ScaledLoops& loops, const Vector& q, Rand
     if (few && d <= 16) continue;
     const int count = few ? 8 : d;
     const Matrix aim = directions.topRows(count) * (few ? std::sqrt(d / 8.0) : 1.0);
-    const Steps steps(loops, q.data(), aim * N.transpose(), Vector::Constant(count, small_step));
+    const Steps steps(loops, q.data(), product(aim, N.transpose()), Vector::Constant(count, small_step));
     bool clear = std::all_of(steps.reliable.begin(), steps.reliable.end(), [](bool reliable) { return reliable; });
     result.reset();
     if (!clear) continue;
@@ -65,7 +65,8 @@ std::optional<Neighbour> tangent(const ScaledLoops& loops, const Vector& q, Rand
 FiniteMotion largest_branch(const ScaledLoops& loops, const double* q, const Matrix& N, const Vector& size, Steps steps,
                             RandomNumbers& random) {
   const int d = static_cast<int>(N.cols()), count = static_cast<int>(size.size());
-  for (int again = 0; again < 2; ++again) steps = Steps(loops, q, scaled_to_one(steps.displacements * N * N.transpose()), size);
+  for (int again = 0; again < 2; ++again)
+    steps = Steps(loops, q, scaled_to_one(product(product(steps.displacements, N), N.transpose())), size);
   int back = 0;
   for (int k = 0; k < count; ++k) back += steps.reliable[k] && steps.distance(k) < 0.02;
   if (back == count)
@@ -106,7 +107,7 @@ FiniteMotion branches(const ScaledLoops& loops, const double* q, const Matrix& m
   const int count = std::min(d, 8) + 4;
   const bool independent = J.rows() + d == nv;
   if (independent && plain && !compared) return {d, "the constraints are independent here", {}};
-  const Matrix drawn = scaled_to_one(random.normal(count, d) * N.transpose());
+  const Matrix drawn = scaled_to_one(product(random.normal(count, d), N.transpose()));
   Vector size(count);
   for (int k = 0; k < count; ++k) size(k) = k % 2 ? step_size / 4.0 : step_size;
   const auto straight = [&](const Steps& steps, int k, int first) {

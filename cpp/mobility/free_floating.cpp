@@ -174,8 +174,8 @@ ReactionNullSpace FloatingBase::reaction_null_space(const double* q, const std::
   equations.add_frame(body_, components, Vector::Zero(components.size()));
   const Vector s = singular_values(equations.A);
   const Matrix N = null_space(equations.A, s.size() ? count_above(s, dependent * s(0)) : 0);
-  ReactionNullSpace result{Matrix(functions_.tree().nv, N.cols()),
-                           equations.units.asDiagonal() * N * N.transpose() * equations.units.cwiseInverse().asDiagonal()};
+  ReactionNullSpace result{Matrix(functions_.tree().nv, N.cols()), equations.units.asDiagonal() * product(N, N.transpose()) *
+                                                                       equations.units.cwiseInverse().asDiagonal()};
   for (Eigen::Index k = 0; k < N.cols(); ++k) result.basis.col(k) = equations.velocity(N.col(k), {});
   return result;
 }

@@ -1,6 +1,5 @@
 #include "free_motions.hpp"
 
-#include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -33,8 +32,8 @@ FreeMotions free_motions(const Matrix& J, const Vector& column_scale, const Vect
   FreeMotions free{orthonormal(C * null_space(A, rank)), C * pseudo_inverse(A, rank) * R};
   const Matrix idle = orthonormal(R * null_space(A.transpose(), rank));
   // remove the effect of the scales on the pseudo-inverse
-  free.inverse -= free.basis * (free.basis.transpose() * free.inverse);
-  free.inverse -= (free.inverse * idle) * idle.transpose();
+  free.inverse -= product(free.basis, transposed_product(free.basis, free.inverse));
+  free.inverse -= product(product(free.inverse, idle), idle.transpose());
   return free;
 }
 
@@ -44,11 +43,12 @@ Matrix constrained_inverse(const Matrix& motions, const Matrix& M) {
                inverse = units.cwiseInverse();
   const Matrix N = orthonormal(units.asDiagonal() * motions);
   if (N.cols() == 0) return Matrix::Zero(M.rows(), M.cols());
-  const Eigen::ColPivHouseholderQR<Matrix> reduced(N.transpose() * inverse.asDiagonal() * M * inverse.asDiagonal() * N);
-  const Vector pivots = reduced.matrixQR().diagonal().cwiseAbs();
-  if (!(pivots.minCoeff() > std::numeric_limits<double>::epsilon() * tolerances::decides * pivots.maxCoeff()))
+  const Matrix scaled = inverse.asDiagonal() * M * inverse.asDiagonal();
+  double pivots;
+  const Matrix x = solution(transposed_product(N, product(scaled, N)), N.transpose() * inverse.asDiagonal(), &pivots);
+  if (!(pivots > std::numeric_limits<double>::epsilon() * tolerances::decides))
     throw NoAnswer("M is singular along a motion that the constraints allow: no mass moves in this motion");
-  return inverse.asDiagonal() * N * reduced.solve(N.transpose() * inverse.asDiagonal());
+  return inverse.asDiagonal() * product(N, x);
 }
 
 Matrix orthonormal_basis(Matrix left, int count) {
@@ -58,7 +58,7 @@ Matrix orthonormal_basis(Matrix left, int count) {
     Eigen::Index best;
     (left.diagonal() * 1e12).array().round().maxCoeff(&best);
     basis.col(k) = left.col(best).normalized();
-    left -= basis.col(k) * basis.col(k).transpose();
+    left -= product(basis.col(k), basis.col(k).transpose());
   }
   return basis;
 }
@@ -68,7 +68,7 @@ JointBases joint_bases(const Matrix& phi) {
   const Matrix complement = orthogonal_from(phi).rightCols(6 - nv);
   const Vector s = nv ? singular_values(phi) : Vector();
   const int rank = nv ? count_above(s, tolerances::exact * s(0)) : 0;
-  return {phi, orthonormal_basis(complement * complement.transpose(), 6 - nv), pseudo_inverse(phi, rank).transpose()};
+  return {phi, orthonormal_basis(product(complement, complement.transpose()), 6 - nv), pseudo_inverse(phi, rank).transpose()};
 }
 
 Named<int> load_places(const Mechanism& m) {
@@ -116,7 +116,7 @@ Vector compliance_roots(const Mechanism& m, const Named<Matrix>& compliance) {
     Eigen::Map<RowMajor> root(roots.data() + 36 * at->second, 6, 6);
     for (int k = 0; k < 6; ++k) {
       const Vector axis = eigen.V.col(k);
-      root.row(k) = std::sqrt(std::max(axis.dot(scaled * axis), 0.0)) * axis.cwiseProduct(unit).transpose();
+      root.row(k) = std::sqrt(std::max(axis.dot(product(scaled, axis).col(0)), 0.0)) * axis.cwiseProduct(unit).transpose();
     }
   }
   return roots;
@@ -140,7 +140,7 @@ Vector efforts_of_closing_motors(const Mechanism& m, const Matrix& across, const
   Vector efforts = Vector::Zero(m.tree().loop_nv);
   if (!tau.allFinite() || nv == 0) return efforts;
   const Vector u = least_solution(S, tau, tolerances::exact);
-  if ((S * u - tau).cwiseAbs().maxCoeff() > tolerances::allowed * tau.cwiseAbs().maxCoeff()) return efforts;
+  if ((product(S, u).col(0) - tau).cwiseAbs().maxCoeff() > tolerances::allowed * tau.cwiseAbs().maxCoeff()) return efforts;
   for (std::size_t k = 0; k < closing.size(); ++k) efforts(closing[k]) = u(static_cast<Eigen::Index>(tree.size() + k));
   return efforts;
 }
@@ -159,9 +159,10 @@ Matrix loads_on_tree(const StateFunctions& functions, const double* q, const Mat
     return Transform<double>{X.topLeftCorner<3, 3>(), X.topRightCorner<3, 1>()} * frame;
   };
   Matrix loads = Matrix::Zero(static_cast<Eigen::Index>(joints.size()), 6);
-  const auto add = [&](const auto& constraint, int row) {
+  const auto add = [&](const auto& constraint, int row, const Mat3<double>& axes) {
     if (constraint.child.empty()) return;
-    const Transform<double> X = pose(constraint.child, constraint.at_child);
+    Transform<double> X = pose(constraint.child, constraint.at_child);
+    X.R = X.R * axes;
     Vector world(6);  // about the world's origin, in its axes
     const Vec3<double> force = X.R * wrenches.row(row).tail<3>().transpose();
     world << X.R * wrenches.row(row).head<3>().transpose() + cross<double>(X.p, force), force;
@@ -174,9 +175,12 @@ Matrix loads_on_tree(const StateFunctions& functions, const double* q, const Mat
     }
   };
   for (std::size_t j = 0; j < joints.size(); ++j)
-    if (m.joints()[j].closes_a_loop) add(joints[j], m.joints()[j].constraint);
+    if (m.joints()[j].closes_a_loop) add(joints[j], m.joints()[j].constraint, Mat3<double>::Identity());
   const std::vector<ConstraintDescription>& others = m.description().constraints;
-  for (std::size_t i = 0; i < others.size(); ++i) add(others[i], m.constraints()[m.constraints().size() - others.size() + i]);
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    const int row = m.constraints()[m.constraints().size() - others.size() + i];
+    add(others[i], row, m.tree().loops.constraint[row].R_described.transpose());
+  }
   for (std::size_t j = 0; j < joints.size(); ++j) {
     if (m.joints()[j].closes_a_loop) continue;
     const Transform<double> X = pose(successor(j), m.joints()[j].reversed ? joints[j].at_parent : joints[j].at_child);

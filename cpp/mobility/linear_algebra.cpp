@@ -90,9 +90,19 @@ Matrix null_space_by_pivots(const Matrix& A, double negligible, double largest) 
   return N;
 }
 
-Matrix pseudo_inverse(const Matrix& A) {
-  return Eigen::ColPivHouseholderQR<Matrix>(A).solve(Matrix::Identity(A.rows(), A.rows()));
+Matrix product(const Matrix& A, const Matrix& B) { return A * B; }
+Matrix transposed_product(const Matrix& A, const Matrix& B) { return A.transpose() * B; }
+
+Matrix solution(const Matrix& A, const Matrix& B, double* pivots) {
+  const Eigen::ColPivHouseholderQR<Matrix> factor(A);
+  if (pivots) {
+    const Vector sizes = factor.matrixQR().diagonal().cwiseAbs();
+    *pivots = sizes.minCoeff() / sizes.maxCoeff();
+  }
+  return factor.solve(B);
 }
+
+Matrix pseudo_inverse(const Matrix& A) { return solution(A, Matrix::Identity(A.rows(), A.rows())); }
 
 namespace {
 
@@ -108,7 +118,7 @@ Matrix row_space(const Matrix& A, int rank) {
 Matrix pseudo_inverse(const Matrix& A, int rank) {
   if (rank == 0) return Matrix::Zero(A.cols(), A.rows());
   const Matrix Q = row_space(A, rank);
-  return Q * pseudo_inverse(A * Q);
+  return product(Q, pseudo_inverse(product(A, Q)));
 }
 
 Vector least_solution(const Matrix& A, const Vector& b, double negligible) {
@@ -116,7 +126,7 @@ Vector least_solution(const Matrix& A, const Vector& b, double negligible) {
   const int rank = s.size() ? count_above(s, negligible * s(0)) : 0;
   if (rank == 0) return Vector::Zero(A.cols());
   const Matrix Q = row_space(A, rank);
-  return Q * Eigen::ColPivHouseholderQR<Matrix>(A * Q).solve(b);
+  return product(Q, solution(product(A, Q), b));
 }
 
 RightFactor right_singular_vectors(Matrix A) {

@@ -10,6 +10,10 @@ using Matrix = Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
+/// Return A B, or A^T B. Each product of other expressions takes a compiler more than a second; these functions are compiled once.
+Matrix product(const Matrix& A, const Matrix& B);
+Matrix transposed_product(const Matrix& A, const Matrix& B);
+
 /// Return the min(m, n) singular values, largest first. The absolute error of each is the rounding error of the largest one.
 Vector singular_values(Matrix A);
 /// Return the number of singular values above the tolerance.
@@ -27,6 +31,9 @@ Matrix null_space_by_pivots(const Matrix& A, double negligible, double largest =
 Matrix pseudo_inverse(const Matrix& A);
 /// Return A^+ of a matrix whose rank the caller supplies.
 Matrix pseudo_inverse(const Matrix& A, int rank);
+
+/// Return the solution of A X = B. `pivots`, if not null, receives the smallest pivot of A as a fraction of the largest one.
+Matrix solution(const Matrix& A, const Matrix& B, double* pivots = nullptr);
 
 /// Return the solution of A x = b with the least norm. Singular values of at most `negligible` times the largest count as zero.
 Vector least_solution(const Matrix& A, const Vector& b, double negligible);

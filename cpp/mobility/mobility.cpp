@@ -318,7 +318,7 @@ std::vector<int> removable_rows(const Matrix& stress) {
       rows.push_back(last[k]);
     }
     const Matrix D = directions.topRows(result);
-    left -= (left * D.transpose()).eval() * D;
+    left -= product(product(left, D.transpose()), D);
     for (const int k : rows) left.row(k).setZero();
   }
   std::sort(rows.begin(), rows.end());
@@ -467,7 +467,7 @@ Named<Vector> open_reactions(const StateFunctions& functions, const double* q, c
     if (joint.closes_a_loop) continue;
     Matrix& wrenches = braced[next++].second;
     const Matrix across = placed.across(joint);
-    wrenches = (wrenches * across).eval() * across.transpose();
+    wrenches = product(product(wrenches, across), across.transpose());
     if (joint.reversed) wrenches = -transformed(placed.child(joint), placed.carried(joint), wrenches);
   }
   Named<Vector> sizes;

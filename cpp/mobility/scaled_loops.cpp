@@ -140,6 +140,7 @@ std::string ScaledLoops::row_name(int row) const {
 
 std::vector<double> ScaledLoops::values(const double* q) const {
   std::vector<double> numbers(functions.tree().loops.pfaffian_values);
+  if (!numbers.empty() && !rows_) throw ModelError("constraint rows depend on q: pass a function that evaluates them");
   if (!numbers.empty()) rows_(q, numbers.data());
   return numbers;
 }

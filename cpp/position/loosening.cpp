@@ -305,7 +305,8 @@ class Loosening {
     const StateFunctions original = functions(original_), other = functions(loose);
     const ScaledLoops loops(original, q.data(), 0.0, model_.rows), loosened(other, q.data(), 0.0, model_.rows);
     const Matrix motions = null_space(loosened.jacobian(q.data()), tolerances::present);
-    Matrix x = RandomNumbers().normal(motions.cols() ? samples : 0, static_cast<int>(motions.cols())) * motions.transpose();
+    Matrix x =
+        product(RandomNumbers().normal(motions.cols() ? samples : 0, static_cast<int>(motions.cols())), motions.transpose());
     for (Eigen::Index k = 0; k < x.rows(); ++k) x.row(k) *= away / x.row(k).lpNorm<Eigen::Infinity>();
     const ScaledLoops::Walk nearby = loosened.walk(q.data(), x);
     Vector open = loops.residual(q.data()).cwiseAbs();

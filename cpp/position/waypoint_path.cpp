@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <limits>
+#include <stdexcept>
 
 #include "../kernels/batch.hpp"
 #include "../loops/path_motion.hpp"
@@ -55,6 +57,38 @@ std::pair<Vec, Vec> accelerations(const Vec& x, double h, const Vec& first, cons
   return {(6.0 / h * x - 4.0 * first - 2.0 * rate) / h, end};
 }
 
+using Ends = std::function<std::pair<Vec, Vec>(int piece, const Vec& first, const Vec& second)>;
+
+/// Return Newton's step (pieces + 1, 3) of the velocities w at waypoints, for the jumps `left` of the acceleration (pieces - 1, 3): block tridiagonal
+/// equations, by elimination and substitution. `size`: magnitude of the velocities.
+Row3 newton_step(const Ends& of, const Row3& w, const Row3& left, double size) {
+  const int pieces = static_cast<int>(w.rows()) - 1;
+  std::vector<Mat> ratio(pieces);
+  Row3 step = Row3::Zero(pieces + 1, 3);
+  Mat end_by_first = Mat::Zero(), end_by_second = Mat::Zero();
+  for (int k = 0; k < pieces; ++k) {
+    Mat start[2], end[2];
+    for (int c = 0; c < 6; ++c) {
+      Vec change[2] = {Vec::Zero(), Vec::Zero()};
+      change[c / 3](c % 3) = size;
+      const Vec first = w.row(k), second = w.row(k + 1);
+      const auto ahead = of(k, first + change[0], second + change[1]), back = of(k, first - change[0], second - change[1]);
+      start[c / 3].col(c % 3) = (ahead.first - back.first) / (2.0 * size);
+      end[c / 3].col(c % 3) = (ahead.second - back.second) / (2.0 * size);
+    }
+    if (k > 0) {
+      Mat pivot = end_by_second - start[0];
+      Vec right = -left.row(k - 1).transpose();
+      if (k > 1) pivot -= end_by_first * ratio[k - 1], right -= end_by_first * step.row(k - 1).transpose();
+      const Mat inverse = pivot.inverse();
+      ratio[k] = -inverse * start[1], step.row(k) = (inverse * right).transpose();
+    }
+    end_by_first = end[0], end_by_second = end[1];
+  }
+  for (int k = pieces - 2; k > 0; --k) step.row(k) -= (ratio[k] * step.row(k + 1).transpose()).transpose();
+  return step;
+}
+
 /// Compute the angular velocities (n, 3) at all waypoints that make the angular acceleration continuous, by Newton's method. Each acceleration is at
 /// most quadratic in the velocities at both ends of its piece, so that central differences are exact. All pieces are solved together, because errors
 /// of a solution piece by piece (Kang and Park) grow from piece to piece. `x` (n - 1, 3): rotations; `w`: velocities at the first and last waypoint.
@@ -62,7 +96,7 @@ void solve_spins(const std::string& name, const Vector& t, const Row3& x, Row3& 
   const int pieces = static_cast<int>(x.rows());
   const Vector h = t.tail(pieces) - t.head(pieces);
   const auto speed = [&](int k) { return Vec(x.row(k).transpose() / h(k)); };
-  const auto of = [&](int k, const Vec& first, const Vec& second) { return accelerations(x.row(k), h(k), first, second); };
+  const Ends of = [&](int k, const Vec& first, const Vec& second) { return accelerations(x.row(k), h(k), first, second); };
   for (int k = 1; k < pieces; ++k) w.row(k) = (speed(k - 1) + speed(k)).transpose() / 2.0;
   double size = w.cwiseAbs().maxCoeff();
   for (int k = 0; k < pieces; ++k) size = std::max(size, speed(k).cwiseAbs().maxCoeff());
@@ -80,30 +114,7 @@ void solve_spins(const std::string& name, const Vector& t, const Row3& x, Row3& 
   const auto measure = [&](const Row3& all) { return (h.tail(pieces - 1).cwiseInverse().asDiagonal() * all).norm(); };
   Row3 left = jumps(w);
   for (int iteration = 0; iteration < 100; ++iteration) {
-    // block tridiagonal equations, by elimination and substitution
-    std::vector<Mat> ratio(pieces);
-    Row3 step = Row3::Zero(pieces + 1, 3);
-    Mat end_by_first = Mat::Zero(), end_by_second = Mat::Zero();
-    for (int k = 0; k < pieces; ++k) {
-      Mat start[2], end[2];
-      for (int c = 0; c < 6; ++c) {
-        Vec change[2] = {Vec::Zero(), Vec::Zero()};
-        change[c / 3](c % 3) = size;
-        const Vec first = w.row(k), second = w.row(k + 1);
-        const auto ahead = of(k, first + change[0], second + change[1]), back = of(k, first - change[0], second - change[1]);
-        start[c / 3].col(c % 3) = (ahead.first - back.first) / (2.0 * size);
-        end[c / 3].col(c % 3) = (ahead.second - back.second) / (2.0 * size);
-      }
-      if (k > 0) {
-        Mat pivot = end_by_second - start[0];
-        Vec right = -left.row(k - 1).transpose();
-        if (k > 1) pivot -= end_by_first * ratio[k - 1], right -= end_by_first * step.row(k - 1).transpose();
-        const Eigen::PartialPivLU<Mat> factor(pivot);
-        ratio[k] = factor.solve(-start[1]), step.row(k) = factor.solve(right).transpose();
-      }
-      end_by_first = end[0], end_by_second = end[1];
-    }
-    for (int k = pieces - 2; k > 0; --k) step.row(k) -= (ratio[k] * step.row(k + 1).transpose()).transpose();
+    const Row3 step = newton_step(of, w, left, size);
     Row3 tried, jumped;
     for (double part = 1.0;; part /= 2.0) {
       tried = w + part * step, jumped = jumps(tried);
@@ -171,15 +182,15 @@ PathGuides guides_on_loops(const StateFunctions& functions, const Vector& t, Row
                            const RowsOfState& rows) {
   const Tree& tree = functions.tree();
   const Mechanism& mechanism = functions.mechanism();
-  const ScaledLoops loops(functions, q.row(0).data(), t(0), rows);
   for (std::size_t i = 0; i < mechanism.constraints().size(); ++i) {
     const Constraint& c = tree.loops.constraint[mechanism.constraints()[i]];
-    for (int r = c.row; r < c.row + c.rows; ++r)
-      if (!loops.holonomic[r])
+    for (int r = 0; r < c.rows; ++r)
+      if (!visit_constraint(c.kind, [r](const auto& kind) { return kind.holonomic(r); }))
         throw ModelError(
             "constraint '" + mechanism.constraint_name(static_cast<int>(i)) +
             "' constrains velocities only, so that reachable waypoints depend on the path; expected position constraints");
   }
+  const ScaledLoops loops(functions, q.row(0).data(), t(0), rows);
   check_on_loops(loops, t, q, rows);
   for (Eigen::Index k = 0; k < t.size(); ++k) {
     const RowMajor start = q.row(k);
@@ -199,7 +210,7 @@ PathGuides guides_on_loops(const StateFunctions& functions, const Vector& t, Row
     const Matrix J = now.jacobian(q.row(k).data());
     if (const bool last = k + 1 == t.size(); ends && (k == 0 || last)) {
       const Vector x = ends->row(last).transpose().cwiseQuotient(loops.column_scale);
-      const double wrong = (J * x - now.prescribed(q.row(k).data())).cwiseAbs().maxCoeff();
+      const double wrong = (product(J, x).col(0) - now.prescribed(q.row(k).data())).cwiseAbs().maxCoeff();
       if (wrong > tolerances::given_closed * std::max(1.0, x.lpNorm<Eigen::Infinity>()))
         throw NoAnswer(
             message("the velocity at the %s waypoint violates the loops: J v - c is up to %.3g; pass "
@@ -219,10 +230,11 @@ PathGuides guides_on_loops(const StateFunctions& functions, const Vector& t, Row
   for (std::size_t k = 0; k < bases.size(); ++k) {
     if (k > 0) {
       // rotate each basis so that it is nearest to the previous basis, because an interpolation of the two must also be a basis
-      const Matrix turn = bases[k].transpose() * bases[k - 1];
+      const Matrix turn = transposed_product(bases[k], bases[k - 1]);
       const RightFactor factor = right_singular_vectors(turn);  // values are cosines
       if (factor.values.size() && factor.values.minCoeff() < 0.1) throw too_far(static_cast<int>(k) - 1);
-      bases[k] *= turn * factor.V * factor.values.cwiseInverse().asDiagonal() * factor.V.transpose();
+      const Matrix lengthened = factor.V * factor.values.cwiseInverse().asDiagonal();
+      bases[k] = product(bases[k], product(turn, product(lengthened, factor.V.transpose())));
     }
     Eigen::Map<RowMajor>(guides.K.row(k).data(), most, tree.nv) = bases[k].transpose();
   }
@@ -257,10 +269,23 @@ Vector spline_slopes(const Vector& t, const Vector& y, double first, double last
   return d;
 }
 
+namespace {
+
+void check_size(const char* name, const RowMajor& x, Eigen::Index rows, Eigen::Index columns) {
+  if (x.rows() != rows || x.cols() != columns)
+    throw std::invalid_argument(message("%s of a path must be (%d, %d); got (%d, %d)", name, static_cast<int>(rows),
+                                        static_cast<int>(columns), static_cast<int>(x.rows()), static_cast<int>(x.cols())));
+  if (!x.allFinite()) throw std::invalid_argument(message("%s of a path must be finite", name));
+}
+
+}  // namespace
+
 Path::Path(const StateFunctions& f, Vector times, RowMajor waypoints, RowMajor velocities, std::optional<PathGuides> given)
     : functions(f), t(std::move(times)), q(std::move(waypoints)), v(std::move(velocities)), guides(std::move(given)) {
   const Tree& tree = f.tree();
   const Eigen::Index n = t.size();
+  if (n < 2) throw std::invalid_argument(message("a path needs at least two waypoints; got %d", static_cast<int>(n)));
+  check_size("q", q, n, tree.nq), check_size("v", v, n, tree.nv);
   for (Eigen::Index k = 0; k + 1 < n; ++k)
     if (!(t(k) < t(k + 1))) throw ModelError(message("times of a path must increase; got %.9g and then %.9g", t(k), t(k + 1)));
   starts_.assign(t.begin() + 1, t.end() - 1);
@@ -283,6 +308,7 @@ Path Path::through(const StateFunctions& functions, const Vector& t, RowMajor q,
   const Mechanism& mechanism = functions.mechanism();
   const Tree& tree = mechanism.tree();
   const RowMajor end_velocities = ends ? *ends : RowMajor(RowMajor::Zero(2, tree.nv));
+  check_size("q", q, t.size(), tree.nq), check_size("the velocities at both ends", end_velocities, 2, tree.nv);
   for (Eigen::Index k = 0; k < t.size(); ++k) {
     if (!sound_quaternions(mechanism, true, q.row(k).data()))
       throw NoAnswer(message("waypoint %d: a quaternion is [0, 0, 0, 0]; expected a rotation", static_cast<int>(k)));

@@ -9,11 +9,15 @@
 namespace sarrus {
 
 /// Evaluate a function and its derivatives; choices (select) find the coefficients of the current piece.
-void derivatives(const Law& law, const Record& x, int orders, Record* out, Record& steepest) {
+void derivatives(const Law& law, const Record& x, int orders, Record* out, Record* bound) {
   const int pieces = static_cast<int>(law.start.size()), terms = static_cast<int>(law.coefficient.size()) / pieces;
   const double period = law.period;
-  const Record t =
-      period > 0.0 ? x - Record(period) * nearest((x - Record(law.start[0])) * Record(1.0 / period) - Record(0.5)) : x;
+  Record t = x;
+  if (period > 0.0) {  // the nearest integer is even in the middle between two: then another period is added or removed
+    t = x - Record(period) * nearest((x - Record(law.start[0])) * Record(1.0 / period) - Record(0.5));
+    t = select(t < Record(law.start[0] + period), t, t - Record(period));
+    t = select(t < Record(law.start[0]), t + Record(period), t);
+  }
   Record start = law.start[0];
   std::vector<Record> c(law.coefficient.begin(), law.coefficient.begin() + terms);
   for (int piece = 1; piece < pieces; ++piece) {
@@ -22,25 +26,26 @@ void derivatives(const Law& law, const Record& x, int orders, Record* out, Recor
     for (int k = 0; k < terms; ++k) c[k] = select(before, c[k], law.coefficient[piece * terms + k]);
   }
   const Record s = t - start;
-  std::fill_n(out, orders, Record(0.0)), steepest = 0.0;
+  std::fill_n(out, orders, Record(0.0)), bound[0] = bound[1] = 0.0;
   for (int k = terms - 1; k >= 0; --k) {
     for (int n = orders - 1; n > 0; --n) out[n] = out[n] * s + Record(n) * out[n - 1];
     out[0] = out[0] * s + c[k];
-    if (k > 0) steepest = steepest * abs(s) + Record(k) * abs(c[k]);
+    bound[0] = bound[0] * abs(s) + abs(c[k]);
+    if (k > 0) bound[1] = bound[1] * abs(s) + Record(k) * abs(c[k]);
   }
   for (std::size_t h = 0; h < law.harmonic.size(); h += 3) {
     const double rate = law.harmonic[h + 1];
     Record sine, cosine;
     sincos(x * Record(rate) + Record(law.harmonic[h + 2]), sine, cosine);
     double size = law.harmonic[h];
-    steepest += Record(std::fabs(size * rate));
+    bound[0] += Record(std::fabs(size)), bound[1] += Record(std::fabs(size * rate));
     for (int n = 0; n < orders; ++n, size *= rate) out[n] += Record(n & 2 ? -size : size) * (n & 1 ? cosine : sine);
   }
 }
 /// Evaluate a function of time.
 void evaluate(const Law& law, const Record* time, Record (&out)[3]) {
-  Record steepest;
-  derivatives(law, time ? *time : Record(0.0), 3, out, steepest);
+  Record bound[2];
+  derivatives(law, time ? *time : Record(0.0), 3, out, bound);
 }
 /// Evaluate a time function whose value, rate and acceleration are inputs of the call.
 void evaluate(const Law& law, const Record* parameter, const Record* time, Record (&out)[3]) {

@@ -60,9 +60,9 @@ template <> inline void expect_settled(const LastCorrection<Record>& last) {
 }
 
 struct Law;
-void derivatives(const Law& law, const Record& x, int orders, Record* out, Record& steepest);
-template <int N> void derivatives(const Law& law, const Record& x, Record (&out)[N], Record& steepest) {
-  derivatives(law, x, N, out, steepest);
+void derivatives(const Law& law, const Record& x, int orders, Record* out, Record* bound);
+template <int N> void derivatives(const Law& law, const Record& x, Record (&out)[N], Record (&bound)[2]) {
+  derivatives(law, x, N, out, bound);
 }
 void evaluate(const Law& law, const Record* time, Record (&out)[3]);
 void evaluate(const Law& law, const Record* parameter, const Record* time, Record (&out)[3]);

@@ -23,7 +23,15 @@ else:
             return lambda cls: dataclass(cls, frozen=frozen, eq=eq, repr=repr, **options)
         if not frozen or "slots" in options:
             return dataclasses.dataclass(cls, frozen=frozen, eq=eq, repr=repr, **options)
+        bases = [vars(base)["__dataclass_params__"] for base in cls.__mro__[1:] if "__dataclass_params__" in vars(base)]
+        for base in bases:  # a class that is not frozen must not have a frozen base
+            base.frozen = False
         cls = dataclasses.dataclass(cls, eq=False, repr=False, **options)
+        shown = cls.__dataclass_params__
+        shown.frozen, shown.eq, shown.repr = True, eq, repr
+        for base in bases:
+            base.frozen = True
+        cls._fields = frozenset(field.name for field in dataclasses.fields(cls))
         methods = {"__setattr__": _set_once, "__delattr__": _refuse_deletion}
         if repr:
             methods["__repr__"] = _repr
@@ -40,7 +48,7 @@ else:
 
 def _set_once(self: Any, name: str, value: object) -> None:
     """Set a field of a frozen dataclass, which only its `__init__` does."""
-    if name in self.__dict__ or name not in self.__dataclass_fields__:
+    if name in self.__dict__ or name not in self._fields:
         raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
     self.__dict__[name] = value
 

@@ -224,6 +224,7 @@ def calibrate(
         size, fitted = np.sort(np.abs(first.residuals)), len(first.names)
         believed = size[size < FAR * _spread(size[min(fitted, len(size) - 1) :])]
         noise = small * math.sqrt(float(np.sum(believed**2)) / max(1, len(believed) - fitted))
+        noise = max(noise, ROUNDING * robot._length)
         return calibrate(robot, replace(measurements, noise=(noise, noise)), iterations=iterations, **again)
     rows = _Rows(robot, measurements, near)
     frames_added = [f.name for f in robot.description.frames]
@@ -244,13 +245,7 @@ def calibrate(
     least = ROUNDING / min(rows.noise[0] / robot._length, rows.noise[1])
     fit = _Fit(x, residual, place)
     options = (rows, chosen, prior, iterations, least)
-    best = _fitted(fit, loss, *options)
-    if loss != "squares" and _size(best.residual) > DISTURBED:
-        # the least-squares fit can distribute an outlier over all residuals, which increases the estimated spread. Therefore two more fits begin
-        # with the stated noise as the spread; the best of the three is used
-        trials = [_fitted(_fitted(start, "cauchy", *options, scale=1.0), loss, *options) for start in (fit, best)]
-        best = min(best, *trials, key=lambda trial: (_spread(trial.residual), _cost(trial.residual, loss)))
-    x, residual, place = best
+    x, residual, place = _best_fitted(fit, loss, options)
     weight = _root_weights(residual, loss)
     J = rows.derivatives(place) * weight[:, None]
     base = independent_columns(J, None, 1.0 / prior)
@@ -266,15 +261,13 @@ def calibrate(
             stacklevel=2,
         )
     deviation_scale = max(1.0, _scale_of_deviations(residual, loss, len(base.kept)))
-    size = np.linalg.norm(J[:, base.kept], axis=0)
-    _, s, Vt = np.linalg.svd(J[:, base.kept] / size, full_matrices=False)
-    covariance = deviation_scale**2 * ((Vt.T / s**2) @ Vt) / size / size[:, None]
+    covariance, condition = _covariance(J[:, base.kept], deviation_scale)
     unseen = tuple(chosen.names[i] for i in base.unseen if calibrated[i])
     zero = {name: np.zeros((1, y.shape[1])) for name, y in rows.inputs.items()}
     return Calibration(
         chosen.changed(x), dict(zip(chosen.names, x.tolist(), strict=True)), {name: y[0] for name, y in chosen.driven(zero, x).items()},
         base.expressions(chosen.names, prior, SMALL), base.combination @ x,
-        np.sqrt(np.diag(covariance)), unseen, binding, float(s[0] / s[-1]), before, _size(residual),
+        np.sqrt(np.diag(covariance)), unseen, binding, condition, before, _size(residual),
         tuple(rows.names[i] for i in np.argsort(-np.abs(residual), kind="stable") if weight[i] ** 2 < 0.5), covariance, base, tuple(chosen.units[i] for i in base.kept),
         (rows.noise[0], rows.noise[1]), residual,
     )  # fmt: skip
@@ -285,6 +278,24 @@ def _of_lengths_and_angles(name: str, value: Any) -> list[float]:
     if two.shape != (2,):
         raise ShapeError(f"{name} must be two numbers, one for lengths [m] and one for angles [rad]; got {value!r}")
     return [checked_number(name, x) for x in two.tolist()]
+
+
+def _best_fitted(fit: _Fit, loss: str, options: tuple[_Rows, Dimensions, Array, int, float]) -> _Fit:
+    """Return the fit, or, with a robust loss and large residuals, the best of three fits."""
+    best = _fitted(fit, loss, *options)
+    if loss == "squares" or _size(best.residual) <= DISTURBED:
+        return best
+    # the least-squares fit can distribute an outlier over all residuals, which increases the estimated spread. Therefore two more fits begin with the
+    # stated noise as the spread
+    trials = [_fitted(_fitted(start, "cauchy", *options, scale=1.0), loss, *options) for start in (fit, best)]
+    return min(best, *trials, key=lambda trial: (_spread(trial.residual), _cost(trial.residual, loss)))
+
+
+def _covariance(J: Array, deviation: float) -> tuple[Array, float]:
+    """Return the covariance matrix for residuals with this standard deviation, and the condition number of J with columns of unit norm."""
+    size = np.linalg.norm(J, axis=0)
+    _, s, Vt = np.linalg.svd(J / size, full_matrices=False)
+    return deviation**2 * ((Vt.T / s**2) @ Vt) / size / size[:, None], float(s[0] / s[-1])
 
 
 def _fitted(

@@ -76,7 +76,9 @@ class Tied:
         checked_text("name of a Tied", self.name)
         label = f"members of '{self.name}'"
         ones: Any = self.members
-        if not isinstance(self.members, Mapping):
+        if isinstance(ones, tuple) and all(isinstance(x, tuple) and len(x) == 2 for x in ones):
+            ones = dict(ones)  # members of another Tied
+        elif not isinstance(self.members, Mapping):
             ones = dict.fromkeys(checked_names(label, cast(Any, self.members)), 1.0)
         check_mapping(label, ones, "dimensions to their coefficients")
         pairs = tuple(
@@ -266,7 +268,7 @@ class Dimensions:
         inputs : driven joint to its encoder's readings (n,), or (n, nv of the joint) [rad, m]
         x : (..., p) changes [rad, m]
         """
-        x, readings = self._vectors(x), checked_inputs(self.robot, inputs)
+        x, readings = self._vectors(x), checked_inputs(self.robot, inputs, least=0)
         driven = {name: np.array(np.broadcast_to(y, (*x.shape[:-1], *y.shape))) for name, y in readings.items()}
         members = x @ self._by_tie.T
         for i, (kind, joint, k) in enumerate(self._places):
@@ -461,9 +463,9 @@ class Moves:
         return np.asarray(np.asarray(unit_axis(cast(Any, j.type).axis)) @ relative)
 
 
-def checked_inputs(robot: Mechanism, inputs: Any, argument: str = "inputs") -> dict[str, Array]:
+def checked_inputs(robot: Mechanism, inputs: Any, argument: str = "inputs", least: int = 1) -> dict[str, Array]:
     """Return driven joint -> its coordinates (n, nv of the joint); raise ShapeError if n differs between joints."""
-    check_mapping(argument, inputs, "joints to their coordinates (n,)")
+    check_mapping(argument, inputs, "joints to their coordinates (n,)", least)
     paths = {}
     for name, x in inputs.items():
         path = real_array(f"{argument} of '{name}'", x)

@@ -96,7 +96,8 @@ class Law:
         t : (...) times [s]
         """
         time = real_array("t", t)
-        within = time - self.period * np.floor((time - self.starts[0]) / self.period) if self.period else time
+        with np.errstate(invalid="ignore"):
+            within = time - self.period * np.floor((time - self.starts[0]) / self.period) if self.period else time
         piece = np.searchsorted(self.starts[1:], within, side="right")
         s, coefficients = within - np.array(self.starts)[piece], np.array(self.coefficients)[piece]
         value, rate, acceleration = (np.zeros(time.shape) for _ in range(3))
@@ -206,7 +207,7 @@ def polynomial(*coefficients: float | Sequence[float]) -> Law:
     >>> polynomial(1.0, -2.0)(0.5)
     0.0
     """
-    if len(coefficients) == 1 and isinstance(coefficients[0], Sequence | np.ndarray):
+    if len(coefficients) == 1 and not isinstance(coefficients[0], str) and np.ndim(coefficients[0]) == 1:
         coefficients = tuple(coefficients[0])
     numbers = _finite(coefficients, "a polynomial's coefficients", 1)
     if not numbers.size:
@@ -278,7 +279,7 @@ def spline(times: ArrayLike, values: ArrayLike, *, slopes: tuple[float, float] =
 def table(times: ArrayLike, values: ArrayLike, *, periodic: bool = False) -> Law:
     """Return the spline of fifth degree through the points of a table; its derivatives up to the fourth are continuous.
 
-    Polynomials of degree 5 are reproduced. Before and after the points, value, first and second derivative continue (a parabola); their values at the
+    Polynomials of degree 5 are reproduced by six points or more. Before and after the points, value, first and second derivative continue (a parabola); their values at the
     ends are those of the polynomial through the nearest points, at most six.
 
     Parameters
@@ -307,13 +308,13 @@ def table(times: ArrayLike, values: ArrayLike, *, periodic: bool = False) -> Law
     scale = float(t[-1] - t[0]) / (len(t) - 1)  # times are scaled, so that the equations are well conditioned
     if periodic and abs(y[-1] - y[0]) > 1e-9 * np.abs(y).max():
         raise ModelError(f"the last value of a periodic table must equal the first, {y[0]:g}; got {y[-1]:g}")
-    with np.errstate(over="ignore", invalid="ignore"):
-        h = np.diff(t) / scale
-        rates = _knots(h, np.diff(y), None if periodic else [_end(t, y, scale, 0), _end(t, y, scale, -1)]) / [
-            scale,
-            scale**2,
-        ]
-        inner = quintic_pieces(t, np.column_stack([y, rates]))
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            ends = None if periodic else [_end(t, y, scale, 0), _end(t, y, scale, -1)]
+            rates = _knots(np.diff(t) / scale, np.diff(y), ends) / [scale, scale**2]
+            inner = quintic_pieces(t, np.column_stack([y, rates]))
+    except np.linalg.LinAlgError:
+        raise ModelError("points of a table are too unevenly spaced for a spline of fifth degree") from None
     if periodic:
         return Law(tuple(t[:-1].tolist()), _tuples(inner), (), float(t[-1] - t[0]))
     before, after = ((y[k], *rates[k] / [1.0, 2.0], 0.0, 0.0, 0.0) for k in (0, -1))

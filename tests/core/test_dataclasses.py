@@ -6,6 +6,7 @@ import inspect
 
 import pytest
 
+import sarrus
 from sarrus import _deferred
 
 
@@ -45,3 +46,13 @@ def test_frozen_dataclasses_behave_as_those_of_python(options):
             type(y).__match_args__,
         ])  # fmt: skip
     assert facts[0] == facts[1]
+
+
+def test_subclasses_and_class_variables():
+    @dataclasses.dataclass(frozen=True)
+    class Coloured(sarrus.shapes.Sphere):
+        colour: str = "red"
+
+    assert Coloured(0.1).colour == "red"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        sarrus.Revolute("x").nq = 5

@@ -1,5 +1,6 @@
 """Calibration: it recovers the dimensions behind the measurements as far as they are observable, and names unobservable ones."""
 
+import dataclasses
 import re
 
 import numpy as np
@@ -489,3 +490,21 @@ def test_an_overconstrained_linkage_is_calibrated_by_a_tie():
     found = calibrate(robot, Measurements(inputs, {frame: seen}), dimensions=[tie], near=near)
     assert_allclose(found.changes["scale"], 0.01, atol=EXACT)
     assert found.binding == ()
+
+
+def test_estimated_noise_of_exact_measurements():
+    """Measurements without noise: the estimate is limited by rounding."""
+    robot = sarrus.mechanisms.four_bar()
+    dimensions = sarrus.dimensions.Dimensions(robot, ["motor"], ["pin1.parent.x"])
+    turn = np.linspace(0.0, 2.0, 11)
+    seen = dimensions.changed([1e-3])
+    points = seen.pose(seen.follow({"motor": turn}), "coupler")[:, :3, 3]
+    found = calibrate(
+        robot, Measurements({"motor": turn}, {"coupler": points}, noise=None), dimensions=["pin1.parent.x"]
+    )
+    assert found.changes["pin1.parent.x"] == pytest.approx(1e-3, abs=1e-9)
+
+
+def test_ties_from_members_of_another():
+    tied = sarrus.dimensions.Tied("arm", {"a.length": 1.0, "b.length": -1.0})
+    assert dataclasses.replace(tied, name="other").coefficients == tied.coefficients

@@ -274,3 +274,40 @@ def test_rows_that_hold_velocities_only_are_named():
     path = np.tile(disc.assemble()[disc.joint(joint).q_slice], (2, 1))
     with pytest.warns(ModelWarning, match=r"follow\(\) does not use rows that constrain velocities only: those of"):
         disc.follow({joint: path})
+
+
+def test_slopes_that_vanish_by_cancellation():
+    """At a double zero of the relation, its row is rounding: the joints move as without it."""
+    b = sarrus.Builder("double zero", gravity=(0.0, 0.0, 0.0))
+    for name in "ab":
+        b.add_body(f"{name} body", sarrus.Inertia(1.0, (0.0, 0.0, 0.0), np.eye(3)))
+        b.add_joint(name, sarrus.Revolute("z"), "ground", f"{name} body", tree=True)
+    sine = laws.harmonic(1.0, rate=1.0)
+    b.add_coupler("product", {("a", "b"): (sine, sine)})
+    robot = b.build()
+    for q in ([0.0, 0.0], [np.pi, np.pi]):
+        assert_allclose(robot.forward_dynamics(q, [0.0, 0.0], [1.0, 0.0]), [1.0, 0.0], atol=1e-12)
+        assert_allclose(robot.project_velocity(q, [1.0, 0.0]), [1.0, 0.0], atol=1e-12)
+
+
+def test_generated_code_at_whole_periods(tmp_path):
+    """The second derivative jumps where a period begins; there the first piece applies, in the core and in generated code."""
+    lift = laws.Law((0.0, np.pi), ((0.0, 0.0, 0.01), (0.0987, 0.0, -0.01)), (), 2.0 * np.pi)
+    robot = cam(lift)
+    code = generation.compiled(generation.generate(robot, {"bias": "constraint_bias"}, tmp_path))
+    q = np.array([[turns * 2.0 * np.pi, 0.0] for turns in (-2, -1, 0, 1, 2, 3)])
+    v = np.tile([1.0, 0.0], (len(q), 1))
+    (found,) = code("bias", q, v)[0].values()
+    assert_allclose(found, robot.constraint_bias(q, v), rtol=0, atol=1e-12)
+
+
+def test_a_product_locked_at_zero():
+    """A locked factor of zero removes the product, and with it the row."""
+    b = sarrus.Builder("products")
+    for name in "ab":
+        b.add_body(f"{name} body", sarrus.Inertia.sphere(1.0, 0.1))
+        b.add_joint(name, sarrus.Revolute("z"), "ground", f"{name} body", tree=True)
+    b.add_coupler("product", {("a", "b"): 1.0})
+    b.lock("a", at=0.0)
+    robot = b.build()
+    assert robot.nc == 0

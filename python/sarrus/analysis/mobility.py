@@ -124,7 +124,7 @@ class Mobility:
         return self.report
 
     def _repr_html_(self) -> str:
-        head, *lines = self.report.splitlines()
+        head, *lines = self.report.splitlines() or [""]
         return table([(line[2:22].rstrip(), line[22:]) for line in lines], head)
 
 

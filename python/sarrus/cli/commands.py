@@ -42,8 +42,8 @@ VALVE = "valve"  # name of the demonstration that is not a mechanism of the gall
 SIZES: dict[str, dict[str, Any]] = {"four_bar_ladder": {"n": 8}, "rover": {"rolling": True}}
 # mechanisms that would collapse or leave the picture without control; PID-controlled motors support and swing them
 DRIVEN = (
-    "biped", "biped_leg", "cable_platform", "delta", "delta_printer", "gripper", "hslm", "humanoid_leg", "macro_micro_arm", "quadruped", "six_axis_arm",
-    "stanford_arm", "stewart", "three_finger_hand", "tsai_3upu",
+    "biped", "biped_leg", "cable_platform", "delta", "delta_printer", "gripper", "hslm", "humanoid_leg", "macro_micro_arm", "quadruped", "rotary_delta_printer",
+    "six_axis_arm", "stanford_arm", "stewart", "three_finger_hand", "tsai_3upu",
 )  # fmt: skip
 # mechanisms that would topple -> joint of the pelvis or trunk, which is fixed
 FIXED = {"biped": "float", "biped_leg": "float", "humanoid_leg": "float", "quadruped": "float"}

@@ -97,6 +97,8 @@ def timed(path: Path, velocity: Any, acceleration: Any, effort: Any, feed: Any, 
     motion = q, v, _ = path.at(samples)
     if robot.nc and robot.constraint_velocity(q, time=samples).any():
         raise ModelError(f"paths of '{robot.name}' have one timing: expected a mechanism without prescribed motions")
+    if not v.any():
+        raise ModelError(f"the path of '{robot.name}' does not move: expected waypoints that differ")
     resting = np.abs(v[[0, -1]]).max(axis=1) <= RESTING * np.abs(v).max()
     v[[0, -1]] *= ~resting[:, None]
     limits = _Limits(robot, motion)
@@ -162,7 +164,7 @@ class _Limits:
             if not (bound > 0.0).all():
                 raise ModelError(f"{quantity} of '{name}' must be positive; got {limit!r}")
             bounds += np.broadcast_to(bound, size).tolist()
-            names += [f"the {quantity} {x:.6g} of '{name}'" for x in bounds[-size:]]
+            names += [f"the {quantity} {x:.6g} of '{name}'" for x in bounds[len(bounds) - size :]]
         return names, joints, np.array(bounds)
 
     def add_joints(self, quantity: str, value: Any) -> None:

@@ -237,10 +237,10 @@ class CouplerSpec(ConstraintSpec):
         for product in self.products:
             number = float(np.prod([function(q[k]) for name, k, function in product if name == joint]))
             moving = tuple(factor for factor in product if factor[0] != joint)
-            if moving:
+            if moving and number:
                 (name, k, function), *others = moving
                 products.append(((name, k, function * number), *others))
-            else:
+            elif not moving:
                 numbers.append(number)
         left, offset = tuple(term for term in self.terms if term[0] != joint), self.offset - sum(numbers)
         if left or products:

@@ -165,7 +165,7 @@ class JointType:
     def __init_subclass__(cls) -> None:
         if cls.__doc__ and JointType.__doc__:  # for help(): the arguments that all types share
             shared = JointType.__doc__.partition("----------\n")[2].partition("\n\n")[0]
-            cls.__doc__ = cls.__doc__.replace(SHARED, shared)
+            cls.__doc__ = cls.__doc__.replace(SHARED.strip(), shared.strip())  # Python 3.13 removes indentation
         for name, fact in _CORE.get(cls.__name__, {}).items():
             setattr(cls, name, fact)
         cls.nq, cls.nv = len(cls.coordinates), len(cls.velocities)

@@ -332,6 +332,8 @@ def path(
                     f"way_points['{name}'] at time 0 must be where the configuration q has this frame; they differ by {off:.3g}: pass another q, "
                     "or times after 0"
                 )
+        if len(arrivals) == 1:
+            raise ValueError(f"times must contain a time after 0; got {arrivals}")
         ways, arrivals = [(name, turned, poses[1:]) for name, turned, poses in ways], arrivals[1:]
     run = _core.free_floating_path(robot, start, ways, arrivals, _still_rows(still), h, longest, tolerance)
     return FreeFloatingMotion(**run)

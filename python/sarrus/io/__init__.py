@@ -235,7 +235,7 @@ def _read(
 ) -> Builder:  # fmt: skip
     if not begins:
         if not isinstance(text, str | bytes):
-            raise TypeError(f"text must be the contents of a file, a string or bytes; got {text!r}")
+            raise TypeError(f"text: expected the document, as str or bytes; got {text!r}. sarrus.load reads files")
         start = text.lstrip()[:5]
         start = start if isinstance(start, str) else start.decode(errors="replace")
         begins = "{" if start[:1] == "{" else start if start == "#usda" else ""

@@ -293,7 +293,8 @@ class _Reader:
             add_root(posed, root_names.new(body), body, poses[self.chain_end.get(body, body)], True, q)
         for name in names:
             spec = self.builder._joints[name]
-            joint = replace(spec.joint, **dict.fromkeys(PASSIVE, 0.0))
+            unlimited = {"limits": None} if hasattr(spec.joint, "limits") else {}
+            joint = replace(spec.joint, **dict.fromkeys(PASSIVE, 0.0), **unlimited)
             places: dict[str, Any] = {"at_parent": spec.at_parent, "at_child": spec.at_child}
             posed.add_joint(name, joint, spec.parent, spec.child, **places, loop=True)
         robot = posed.build()

@@ -94,7 +94,7 @@ def simulate(
     near : loop joint name to nearby coordinates [rad, m], which select the full revolutions of its initial angle, as in
         :meth:`~sarrus.Mechanism.joint_states`
     resume : an earlier Trajectory, or its `checkpoint`, instead of q and v. The simulation continues from the final time, bit for bit as if it had
-        not ended, with the same steps and the same spacing of samples
+        not ended, with the same steps; pass the same `every` for the same spacing of samples
     progress : True displays a progress bar (tqdm)
     sensitivities : names of parameters of force elements, such as ``"PID(motor).proportional"``, or (). The attribute `sensitivities` of the
         trajectory then has the derivatives of each sample with respect to the initial state and these parameters; see

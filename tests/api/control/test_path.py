@@ -472,3 +472,18 @@ def test_beyond_its_way_points_a_path_says_where_loops_no_longer_close():
 
 def test_it_is_part_of_control():
     assert sarrus.control.path_through is path_through
+
+
+@pytest.mark.parametrize(
+    ("t", "q", "message"),
+    [
+        ([0.0, 1.0], np.zeros((2, 1)), r"q of a path must be \(2, 2\); got \(2, 1\)"),
+        ([0.0, 1.0, 2.0], np.zeros((1, 2)), r"q of a path must be \(3, 2\)"),
+        ([0.0], np.zeros((1, 2)), "at least two waypoints"),
+        ([0.0, 1.0], np.full((2, 2), np.nan), "must be finite"),
+    ],
+)
+def test_the_core_checks_sizes(t, q, message):
+    """C++ programs have no other check."""
+    with pytest.raises(ValueError, match=message):
+        sarrus._core.Path.through(sarrus.mechanisms.double_pendulum(), np.array(t), q, None)

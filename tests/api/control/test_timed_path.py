@@ -144,3 +144,37 @@ def test_prescribed_motion():
 def test_arguments(path, limits, error, text):
     with pytest.raises(error, match=text):
         path.timed(**limits)
+
+
+def slide(**options):
+    b = sarrus.Builder("slide", gravity=(0.0, 0.0, 0.0))
+    b.add_body("cart", sarrus.Inertia.sphere(1.0, 0.1))
+    b.add_body("load", sarrus.Inertia(0.0, (0.0, 0.0, 0.0), np.zeros((3, 3))))
+    b.add_joint("motor", sarrus.Prismatic("x", **options), "ground", "cart", actuated=bool(options))
+    b.add_joint("weld", sarrus.Fixed(), "cart", "load")
+    return b.build()
+
+
+@pytest.mark.parametrize("damping", [0.5, 2.0, 5.0, 20.0])
+def test_terminal_speeds_far_below_those_without_damping(damping):
+    """The speed approaches effort / damping, which is far below the speed of the motion without damping."""
+    path = path_through(slide(damping=damping, effort_limit=1.0), [0.0, 1.0], [[0.0], [2.0]])
+    timed = path.timed(grid=2000)
+    # at full effort: v = (1 - exp(-d t)) / d; then full braking
+    t = np.linspace(0.0, timed.duration, 20001)
+    q, v, a = timed.at(t)
+    assert np.abs(a + damping * v).max() <= 1.0 + 1e-3
+    assert v.max() <= 1.0 / damping
+    assert timed.duration >= 2.0 * damping
+    assert timed.duration <= 2.0 * damping + 2.0 / damping + 2.0
+
+
+def test_a_joint_without_velocities():
+    robot = slide()
+    path = path_through(robot, [0.0, 1.0], [[0.0], [2.0]])
+    assert path.timed(velocity=1.0, acceleration=1.0).duration == pytest.approx(3.0, rel=1e-3)
+
+
+def test_a_path_that_does_not_move():
+    with pytest.raises(sarrus.ModelError, match="does not move"):
+        path_through(slide(), [0.0, 1.0], [[1.0], [1.0]]).timed(velocity=1.0)
