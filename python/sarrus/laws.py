@@ -207,8 +207,9 @@ def polynomial(*coefficients: float | Sequence[float]) -> Law:
     >>> polynomial(1.0, -2.0)(0.5)
     0.0
     """
-    if len(coefficients) == 1 and not isinstance(coefficients[0], str) and np.ndim(coefficients[0]) == 1:
-        coefficients = tuple(coefficients[0])
+    only: Any = coefficients[0] if len(coefficients) == 1 else None
+    if not isinstance(only, str) and np.ndim(only) == 1:
+        coefficients = tuple(only)
     numbers = _finite(coefficients, "a polynomial's coefficients", 1)
     if not numbers.size:
         raise ModelError("a polynomial needs one coefficient or more; got none")

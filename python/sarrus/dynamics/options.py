@@ -135,7 +135,7 @@ SHARED = {"out", "threads", "return_status"}
 
 def check_core(name: str, robot: object) -> None:
     """Raise TypeError if an argument is not a mechanism, or if it is variants, which have only methods."""
-    if not isinstance(robot, _core.Mechanism) or (name != "self" and getattr(robot, "_count", 0)):
+    if not isinstance(robot, _core.Mechanism) or (name != "self" and getattr(robot, "_count", False)):
         raise TypeError(f"{name} must be a Mechanism, such as sarrus.mechanisms.four_bar(); got {robot!r}")
 
 
