@@ -208,7 +208,7 @@ def polynomial(*coefficients: float | Sequence[float]) -> Law:
     0.0
     """
     only: Any = coefficients[0] if len(coefficients) == 1 else None
-    if not isinstance(only, str) and np.ndim(only) == 1:
+    if isinstance(only, (list, tuple)) or (isinstance(only, np.ndarray) and only.ndim == 1):
         coefficients = tuple(only)
     numbers = _finite(coefficients, "a polynomial's coefficients", 1)
     if not numbers.size:
