@@ -420,7 +420,7 @@ class Robot : public Mechanism {
     const std::size_t size = sizes_[static_cast<int>(operation)].result;
     double* out = work.room(operation, size);
     for (const double* in : call.in)
-      if (in == out)
+      if (size > 0 && in == out)
         throw std::invalid_argument(
             std::string(signature_.name) +
             "(): an input is the previous result of this function, which the call would overwrite: copy the result first");
