@@ -415,6 +415,9 @@ class Moves:
         ----------
         places : parameter to its indices, see :func:`sarrus.derivatives.dimensions`
         """
+        check_mapping("places", places, "parameters to their indices, as sarrus.derivatives.dimensions returns them", 0)
+        if not all(isinstance(place, slice) and isinstance(place.stop, int) for place in places.values()):
+            raise TypeError(f"places must be slices with an end; got {places!r}")
         by = np.zeros((max((place.stop for place in places.values()), default=0), len(self.of._places)))
         for i, (kind, name, k) in enumerate(self.of._places):
             place = places.get(f"{name}.length" if kind == "length" else name)

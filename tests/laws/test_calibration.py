@@ -321,6 +321,8 @@ WRONG_CALLS = {
     "readings without names": (lambda: OF.driven([0.1], np.zeros(2)), TypeError, "inputs must be a mapping"),
     "readings in words": (lambda: OF.driven({"motor": "x"}, np.zeros(2)), sarrus.ShapeError, "inputs of 'motor' must be"),
     "frames by number": (lambda: OF.moves(FOUR_BAR, FOUR_BAR.assemble()[None], np.zeros(2), [1]), TypeError, "frames must be names"),
+    "places in words": (lambda: OF.moves(FOUR_BAR, FOUR_BAR.assemble()[None], np.zeros(2), []).numbers("x"), TypeError, "places must be a mapping"),
+    "places that are no slices": (lambda: OF.moves(FOUR_BAR, FOUR_BAR.assemble()[None], np.zeros(2), []).numbers({"a": 1}), TypeError, "must be slices"),
     "no derivatives": (lambda: sarrus.dimensions.Moves(OF, None, np.zeros(2)), TypeError, "Dimensions.moves creates both"),
 }  # fmt: skip
 
