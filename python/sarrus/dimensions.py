@@ -13,7 +13,7 @@ wrench that a unit multiplier of row r exerts on the joint.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -416,7 +416,8 @@ class Moves:
         places : parameter to its indices, see :func:`sarrus.derivatives.dimensions`
         """
         check_mapping("places", places, "parameters to their indices, as sarrus.derivatives.dimensions returns them", 0)
-        if not all(isinstance(place, slice) and isinstance(place.stop, int) for place in places.values()):
+        slices: Iterable[Any] = places.values()
+        if not all(isinstance(place, slice) and isinstance(place.stop, int) for place in slices):
             raise TypeError(f"places must be slices with an end; got {places!r}")
         by = np.zeros((max((place.stop for place in places.values()), default=0), len(self.of._places)))
         for i, (kind, name, k) in enumerate(self.of._places):
