@@ -12,31 +12,6 @@
 
 namespace sarrus {
 
-/// Compute f, f', f'', ... of a function of a coordinate; `bound`: bounds of |f| and |f'|, the sums of the magnitudes of their terms.
-SARRUS_NOINLINE inline void derivatives(const Law& law, double x, int orders, double* out, double* bound) {
-  const int pieces = static_cast<int>(law.start.size()), terms = static_cast<int>(law.coefficient.size()) / pieces;
-  const double at = law.within(x);
-  int piece = 0;
-  while (piece + 1 < pieces && at >= law.start[piece + 1]) ++piece;
-  const double* c = law.coefficient.data() + piece * terms;
-  const double s = at - law.start[piece];
-  std::fill_n(out, orders, 0.0), bound[0] = bound[1] = 0.0;
-  for (int k = terms - 1; k >= 0; --k) {
-    for (int n = orders - 1; n > 0; --n) out[n] = out[n] * s + n * out[n - 1];
-    out[0] = out[0] * s + c[k];
-    bound[0] = bound[0] * std::abs(s) + std::abs(c[k]);
-    if (k > 0) bound[1] = bound[1] * std::abs(s) + k * std::abs(c[k]);
-  }
-  for (std::size_t h = 0; h < law.harmonic.size(); h += 3) {
-    const double *a = law.harmonic.data() + h, phase = a[1] * x + a[2];
-    double sine = a[0] * std::sin(phase), cosine = a[0] * std::cos(phase);
-    bound[0] += std::abs(a[0]), bound[1] += std::abs(a[0] * a[1]);
-    for (int n = 0; n < orders; ++n) {
-      const double slope = a[1] * cosine;
-      out[n] += sine, cosine = -a[1] * sine, sine = slope;
-    }
-  }
-}
 template <int N> void derivatives(const Law& law, double x, double (&out)[N], double (&bound)[2]) {
   derivatives(law, x, N, out, bound);
 }

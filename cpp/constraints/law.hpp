@@ -1,6 +1,7 @@
 // A function of time g(t), or of a coordinate: piecewise polynomial plus harmonics, with its derivatives.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -21,24 +22,35 @@ struct Law {
   double within(double t) const { return period > 0.0 ? t - period * std::floor((t - start[0]) / period) : t; }
 };
 
-/// Compute value, rate and acceleration of a time function. Lanes are evaluated one by one, because time functions are rare.
-inline void evaluate(const Law& law, double t, double* out) {
+/// Compute f, f', f'', ... of a function of time or of a coordinate; `bound`: bounds of |f| and |f'|, the sums of the magnitudes of their terms.
+SARRUS_NOINLINE inline void derivatives(const Law& law, double x, int orders, double* out, double* bound) {
   const int pieces = static_cast<int>(law.start.size()), terms = static_cast<int>(law.coefficient.size()) / pieces;
-  const double at = law.within(t);
+  const double at = law.within(x);
   int piece = 0;
   while (piece + 1 < pieces && at >= law.start[piece + 1]) ++piece;
   const double* c = law.coefficient.data() + piece * terms;
   const double s = at - law.start[piece];
-  out[0] = out[1] = out[2] = 0.0;
-  for (int k = terms - 1; k >= 0; --k) {  // Horner's scheme for the value and its derivatives
-    out[2] = out[2] * s + 2.0 * out[1];
-    out[1] = out[1] * s + out[0];
+  std::fill_n(out, orders, 0.0), bound[0] = bound[1] = 0.0;
+  for (int k = terms - 1; k >= 0; --k) {
+    for (int n = orders - 1; n > 0; --n) out[n] = out[n] * s + n * out[n - 1];
     out[0] = out[0] * s + c[k];
+    bound[0] = bound[0] * std::abs(s) + std::abs(c[k]);
+    if (k > 0) bound[1] = bound[1] * std::abs(s) + k * std::abs(c[k]);
   }
   for (std::size_t h = 0; h < law.harmonic.size(); h += 3) {
-    const double *x = law.harmonic.data() + h, phase = x[1] * t + x[2], s1 = x[0] * std::sin(phase);
-    out[0] += s1, out[1] += x[0] * x[1] * std::cos(phase), out[2] -= x[1] * x[1] * s1;
+    const double *a = law.harmonic.data() + h, phase = a[1] * x + a[2];
+    double sine = a[0] * std::sin(phase), cosine = a[0] * std::cos(phase);
+    bound[0] += std::abs(a[0]), bound[1] += std::abs(a[0] * a[1]);
+    for (int n = 0; n < orders; ++n) {
+      const double slope = a[1] * cosine;
+      out[n] += sine, cosine = -a[1] * sine, sine = slope;
+    }
   }
+}
+/// Compute value, rate and acceleration of a time function. Lanes are evaluated one by one, because time functions are rare.
+inline void evaluate(const Law& law, double t, double* out) {
+  double bound[2];
+  derivatives(law, t, 3, out, bound);
 }
 inline void evaluate(const Law& law, const double* time, double (&out)[3]) { evaluate(law, time ? *time : 0.0, out); }
 template <int W, bool Own> void evaluate(const Law& law, const Packet<W, Own>* time, Packet<W, Own> (&out)[3]) {
