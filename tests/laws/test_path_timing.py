@@ -8,6 +8,7 @@ import sarrus
 from sarrus.control.path import path_through
 from tests.oracles.path_timing import fastest_duration
 from tests.random_mechanisms import ALL_JOINTS, random_mechanism
+from tests.variants import scaled
 
 KEPT = (
     1.0 + 1e-6
@@ -205,6 +206,22 @@ def test_toppra():
     theirs = toppra.algorithm.TOPPRA(limits, path, gridpoints=grid, solver_wrapper="seidel").compute_trajectory(0, 0)
     ours = path_through(b.build(), s, q, v=tuple(v)).timed(velocity=2.5, acceleration=12.0)
     assert_allclose(ours.duration, theirs.duration, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("m", "kg"), [(1e-5, 1e-9), (1e3, 1e3)])
+def test_units(m, kg):
+    """Durations and efforts are those of the same machine in other units of length, mass and time."""
+    path = delta_path()
+    robot, units = scaled(path.mechanism, m, kg)
+    other = path_through(robot, path.t, path.q * units.coordinates(path.mechanism))
+    limits = {"velocity": 12.0, "acceleration": 150.0, "effort": 6.0}
+    factors = {"velocity": 1.0 / units.s, "acceleration": units.s**-2, "effort": units.force * units.m}
+    for feed in ({}, {"platform": (0.8, 20.0)}):
+        tool = {name: (speed * m / units.s, a * m / units.s**2) for name, (speed, a) in feed.items()}
+        timed = path.timed(**limits, feed=feed)
+        same = other.timed(**{name: x * factors[name] for name, x in limits.items()}, feed=tool)
+        assert_allclose(same.duration, timed.duration * units.s, rtol=1e-8)
+        assert_allclose(same.rates[1:-1] * units.s, timed.rates[1:-1], rtol=1e-6)
 
 
 # ---- feed ----------------------------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,16 @@ class TimedPath(Path):
     def duration(self) -> float:
         return float(self.t[-1])
 
-    __reduce__ = object.__reduce__  # type: ignore[assignment]
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("s", "rates"):
+            kept = np.array(getattr(self, name))
+            kept.flags.writeable = False
+            object.__setattr__(self, name, kept)
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        fields = {"path": self.path, "s": self.s, "rates": self.rates, "active": self.active}
+        return partial(type(self), **fields), (self.mechanism, self.t, self.q, self.v, self._guide)
 
     def __repr__(self) -> str:
         return f"<TimedPath of '{self.mechanism.name}', {self.duration:.9g} s>"

@@ -47,6 +47,8 @@ def test_copies(timed):
     for other in (pickle.loads(pickle.dumps(timed)), copy.deepcopy(timed)):
         assert other.duration == timed.duration and other.active == timed.active
         assert_array_equal(other.at(0.1)[0], timed.at(0.1)[0])
+        for array in (timed.s, timed.rates, timed.t, other.s, other.rates, other.t):
+            assert not array.flags.writeable
     assert repr(timed).startswith("<TimedPath of 'Delta")
     assert timed.timed(effort=6.0, velocity=10.0).duration == timed.duration
 
