@@ -18,7 +18,7 @@ from ._arrays import (
     into,
 )
 from .analysis import actuation
-from .analysis.assembly import States, Targets, solved_many
+from .analysis.assembly import States, Targets, solved_many, warn_of_velocity_rows
 from .analysis.closing import (
     TOLERANCE,
     JointCoordinates,
@@ -83,6 +83,8 @@ class Variants(VariantFunctions):
         >>> several.assemble(fixed={"motor": 0.5}).shape
         (5, 3)
         """
+        if fixed:
+            warn_of_velocity_rows(self.base, fixed, "assemble")
         answer: Array = solved_many(self, {}, near, fixed, **cast(Any, options))
         return answer
 
@@ -106,6 +108,7 @@ class Variants(VariantFunctions):
         >>> three = delta.variants(placements={"tool": [(0, 0, -0.01), (0, 0, -0.02), (0, 0, -0.03)]})  # doctest: +SKIP
         """
         check_frames(self.base, frames, "fixed")
+        warn_of_velocity_rows(self.base, fixed, "inverse_kinematics")
         answer: Array = solved_many(self, frames, near, fixed, **cast(Any, options))
         return answer
 
@@ -142,6 +145,7 @@ class Variants(VariantFunctions):
         ((3, 61, 3), [True, True, False])
         """
         steps = checked_steps(max_step, min_step)
+        warn_of_velocity_rows(self.base, joints, "follow")
         tolerance, threads = checked_tolerance(tolerance), min(checked_count("threads", threads), MOST_THREADS)
         return_status = checked_truth("return_status", return_status)
         inputs, times = paths(self.base, joints, time, {})

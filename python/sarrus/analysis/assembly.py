@@ -8,7 +8,7 @@ constraint rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -129,19 +129,23 @@ def assemble(
     >>> [round(float(fourbar.assemble(near, fixed={"motor": -2.5})[2]), 3) for near in (q, mirrored)]
     [-2.01, 2.369]
     """
-    if fixed and robot._velocity_rows:
-        _warn_of_velocity_rows(
-            robot, fixed, "assemble", [name for name, joints in robot._velocity_rows.items() if joints]
-        )
+    if fixed:
+        warn_of_velocity_rows(robot, fixed, "assemble")
     answer: Array = _closed(robot, {}, near, fixed, **options)
     return answer
 
 
-def _warn_of_velocity_rows(robot: LoopFunctions, prescribed: object, function: str, names: Iterable[str]) -> None:
-    """Issue a ModelWarning with those of the constraints that have rows on velocities only, unless all joints of the rows are prescribed."""
+def warn_of_velocity_rows(robot: LoopFunctions, prescribed: object, function: str) -> None:
+    """Issue a ModelWarning with the constraints that have rows on velocities only, unless all joints of the rows are prescribed.
+
+    Rolling rows, which have no list of joints, restrict paths, but not single configurations.
+    """
     joints = prescribed if isinstance(prescribed, Mapping) else {}
-    related = {f"'{name}'": robot._velocity_rows[name] for name in names}
-    names = [name for name, of in related.items() if not of or any(joint not in joints for joint in of)]
+    names = [
+        f"'{name}'"
+        for name, related in robot._velocity_rows.items()
+        if (any(joint not in joints for joint in related) if related else function == "follow")
+    ]
     if names:
         warn_of_model(
             f"{function}() does not use rows that constrain velocities only: those of {', '.join(names)}; for a relation of positions call "
@@ -358,6 +362,7 @@ def inverse_kinematics(
     (2, 22)
     """
     check_frames(robot, frames, "fixed")
+    warn_of_velocity_rows(robot, fixed, "inverse_kinematics")
     answer: Array = _closed(robot, frames, near, fixed, **options)
     return answer
 
@@ -414,8 +419,7 @@ def follow(
     (14, 3) [-1.324]
     """
     steps = checked_steps(max_step, min_step)
-    if robot._velocity_rows:
-        _warn_of_velocity_rows(robot, joints, "follow", robot._velocity_rows)
+    warn_of_velocity_rows(robot, joints, "follow")
     joints, frames = {} if joints is None else joints, {} if frames is None else frames
     check_frames(robot, frames, "joints")
     targets_by_frame = {
