@@ -241,7 +241,7 @@ class Matrices {
     for (const py::ssize_t n : lead_) count_ *= n;
   }
   /// Return an array for matrices of this shape, filled with x.
-  Array like(Eigen::Index rows, Eigen::Index columns, double x = 0.0) const {
+  Array sized(Eigen::Index rows, Eigen::Index columns, double x = 0.0) const {
     std::vector<py::ssize_t> shape = lead_;
     shape.insert(shape.end(), {static_cast<py::ssize_t>(rows), static_cast<py::ssize_t>(columns)});
     Array result(shape);
@@ -277,7 +277,7 @@ py::tuple free_motions_of(const Matrices::Array& jacobians, const Vector& column
     freedom.mutable_data()[i] = finite ? free[i].basis.cols() : -1;
     most = std::max<Eigen::Index>(most, finite ? free[i].basis.cols() : 1);
   }
-  Matrices::Array bases = J.like(J.columns(), most), inverses = J.like(J.columns(), J.rows());
+  Matrices::Array bases = J.sized(J.columns(), most), inverses = J.sized(J.columns(), J.rows());
   for (py::ssize_t i = 0; i < J.count(); ++i) {
     const bool finite = freedom.data()[i] >= 0;
     Matrices::set(bases, i, finite ? free[i].basis : Matrix::Constant(J.columns(), most, std::nan("")));
@@ -288,7 +288,7 @@ py::tuple free_motions_of(const Matrices::Array& jacobians, const Vector& column
 /// Zero columns of N are padding. The result is NaN if N or M is not finite.
 Matrices::Array constrained_inverse_of(const Matrices::Array& motions, const Matrices::Array& masses) {
   const Matrices N(motions), M(masses);
-  Matrices::Array all = N.like(N.rows(), N.rows(), std::nan(""));
+  Matrices::Array all = N.sized(N.rows(), N.rows(), std::nan(""));
   for (py::ssize_t i = 0; i < N.count(); ++i) {
     if (!N[i].allFinite() || !M[i].allFinite()) continue;
     Eigen::Index count = N.columns();
@@ -301,7 +301,7 @@ Matrices::Array constrained_inverse_of(const Matrices::Array& motions, const Mat
 py::tuple joint_bases_of(const Matrices::Array& spaces) {
   const Matrices phi(spaces);
   const Eigen::Index nv = phi.columns();
-  Matrices::Array phi_c = phi.like(6, 6 - nv, std::nan("")), psi = phi.like(6, nv, std::nan(""));
+  Matrices::Array phi_c = phi.sized(6, 6 - nv, std::nan("")), psi = phi.sized(6, nv, std::nan(""));
   for (py::ssize_t i = 0; i < phi.count(); ++i) {
     if (!phi[i].allFinite()) continue;
     const JointBases bases = joint_bases(phi[i]);
@@ -311,14 +311,14 @@ py::tuple joint_bases_of(const Matrices::Array& spaces) {
 }
 Matrices::Array orthonormal_basis_of(const Matrices::Array& projectors, int count) {
   const Matrices P(projectors);
-  Matrices::Array bases = P.like(P.rows(), count);
+  Matrices::Array bases = P.sized(P.rows(), count);
   for (py::ssize_t i = 0; i < P.count(); ++i) Matrices::set(bases, i, orthonormal_basis(P[i], count));
   return bases;
 }
 /// `across`: (..., loop_nv, nv); `tau`: (..., nv, 1). Returns (..., loop_nv, 1).
 Matrices::Array efforts_of_closing_motors_of(const py::object& self, const Matrices::Array& across, const Matrices::Array& tau) {
   const Matrices J(across), force(tau);
-  Matrices::Array all = J.like(J.rows(), 1);
+  Matrices::Array all = J.sized(J.rows(), 1);
   for (py::ssize_t i = 0; i < J.count(); ++i)
     Matrices::set(all, i, efforts_of_closing_motors(built(self), J[i], force[i].col(0)));
   return all;
@@ -328,7 +328,7 @@ Matrices::Array efforts_of_closing_motors_of(const py::object& self, const Matri
 Matrices::Array loads_on_tree_of(const py::object& self, const Matrices::Array& q, const Matrices::Array& wrenches) {
   const Mechanism& m = built(self);
   const Matrices states(q), W(wrenches);
-  Matrices::Array all = W.like(static_cast<Eigen::Index>(m.joints().size()), 6);
+  Matrices::Array all = W.sized(static_cast<Eigen::Index>(m.joints().size()), 6);
   for (py::ssize_t i = 0; i < W.count(); ++i) Matrices::set(all, i, loads_on_tree({m, kernels()}, states[i].data(), W[i]));
   return all;
 }

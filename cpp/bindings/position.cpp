@@ -253,9 +253,9 @@ void bind_path(py::module_& m) {
   py::class_<Path>(m, "Path")
       .def(py::init([functions](const py::object& mechanism, const Vector& t, const RowMajor& q, const RowMajor& v,
                                 const std::optional<Guides>& guides) {
-             std::optional<PathGuides> given;
-             if (guides) given = PathGuides{std::get<0>(*guides), std::get<1>(*guides), std::get<2>(*guides)};
-             return std::make_unique<Path>(functions(mechanism), t, q, v, std::move(given));
+             std::optional<PathGuides> all_guides;
+             if (guides) all_guides = PathGuides{std::get<0>(*guides), std::get<1>(*guides), std::get<2>(*guides)};
+             return std::make_unique<Path>(functions(mechanism), t, q, v, std::move(all_guides));
            }),
            py::keep_alive<1, 2>(), py::arg("mechanism"), py::arg("t"), py::arg("q"), py::arg("v"), py::arg("guides"))
       .def_static(

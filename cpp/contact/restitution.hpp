@@ -36,8 +36,8 @@ class RestitutionLimit {
         part_(arena.take<int>(problem.rows)),
         parts_(number_parts(problem, arena, part_)) {}
 
-  /// If the impulses of an island would do positive work, reduce its rebound e u_n of Newton's law, and solve for the impulses again. Changes `w`,
-  /// the constant velocities of the cone problem, and `rebound`.
+  /// Reduce the rebound e u_n of Newton's law of an island whose impulses would do positive work, and solve for the impulses again. Changes `w`, the
+  /// constant velocities of the cone problem, and `rebound`.
   void newton(double* w) {
     const auto work = [&](int part) { return work_of(part, w, p_, rows_.before); };
     reduce(rows_.rebound, work, [&](int part, double fraction, const double* full) {

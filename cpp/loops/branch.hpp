@@ -404,7 +404,7 @@ template <class T> class Branch {
       }
   }
 
-  /// In lanes in which the inputs determine the motion and the motion is smooth, extrapolate over the whole segment in one step.
+  /// Extrapolate over the whole segment in one step, in lanes in which the inputs determine the motion and the motion is smooth.
   void extrapolate(T* q) {
     const auto tried = both(determined_ > T(0.5), done_ < T(1.0));
     if (!any(tried)) return;

@@ -130,8 +130,8 @@ constexpr double contradiction = 1e-6, contradiction_in_single = 1e-3;
 /// Relative residual that no regular equation exceeds. A larger one occurs near a singular position, or if rows are so nearly dependent that their
 /// rank depends on rounding.
 constexpr double unresolved = 1e-12, unresolved_in_single = 1e-3;
-/// If the residual of the solution's multipliers, divided by the residual of the multipliers of least norm, is below this value, the multipliers of
-/// least norm have lost part of the load. Both residuals include that of the accelerations.
+/// Ratio of two residuals, that of the solution's multipliers to that of the multipliers of least norm. Below it, the latter have lost part of the
+/// load. Both residuals include that of the accelerations.
 constexpr double loses = 0.1;
 /// Entries of J below this value are rounding, relative to the largest entry of the same constraint in that column.
 constexpr double no_entry = 1e-14, no_entry_in_single = 1e-6;

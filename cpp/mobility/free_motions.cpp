@@ -176,10 +176,10 @@ Matrix loads_on_tree(const StateFunctions& functions, const double* q, const Mat
   };
   for (std::size_t j = 0; j < joints.size(); ++j)
     if (m.joints()[j].closes_a_loop) add(joints[j], m.joints()[j].constraint, Mat3<double>::Identity());
-  const std::vector<ConstraintDescription>& others = m.description().constraints;
-  for (std::size_t i = 0; i < others.size(); ++i) {
-    const int row = m.constraints()[m.constraints().size() - others.size() + i];
-    add(others[i], row, m.tree().loops.constraint[row].R_described.transpose());
+  const std::vector<ConstraintDescription>& descriptions = m.description().constraints;
+  for (std::size_t i = 0; i < descriptions.size(); ++i) {
+    const int row = m.constraints()[m.constraints().size() - descriptions.size() + i];
+    add(descriptions[i], row, m.tree().loops.constraint[row].R_described.transpose());
   }
   for (std::size_t j = 0; j < joints.size(); ++j) {
     if (m.joints()[j].closes_a_loop) continue;

@@ -43,10 +43,10 @@ int setting_of(const Shape& first, const Shape& second, const std::map<Ends, int
 }
 
 /// Return the coefficient of a pair: that of its setting, or else the geometric mean of the shapes' coefficients.
-double coefficient(std::optional<double> Coefficients::* which, const Coefficients* setting, const Shape& a, const Shape& b,
+double coefficient(std::optional<double> Coefficients::* field, const Coefficients* setting, const Shape& a, const Shape& b,
                    double otherwise) {
-  if (setting && setting->*which) return *(setting->*which);
-  const std::optional<double>&x = a.*which, &y = b.*which;
+  if (setting && setting->*field) return *(setting->*field);
+  const std::optional<double>&x = a.*field, &y = b.*field;
   if (!x && !y) return otherwise;
   return std::sqrt((x ? *x : *y) * (y ? *y : *x));
 }
@@ -80,12 +80,12 @@ std::vector<TouchingPair> touching_pairs(const Description& d) {
                                  : both.first != both.second && !joined.count(both) && !passes_by(a.shape, b.shape) &&
                                        !passes_by(b.shape, a.shape);
       if (!touch) continue;
-      const auto of_pair = [&](std::optional<double> Coefficients::* which, double otherwise) {
-        return coefficient(which, setting, a, b, otherwise);
+      const auto pair_value = [&](std::optional<double> Coefficients::* field, double otherwise) {
+        return coefficient(field, setting, a, b, otherwise);
       };
-      pairs.push_back({static_cast<int>(i), static_cast<int>(j), of_pair(&Coefficients::friction, 1.0),
-                       of_pair(&Coefficients::restitution, 0.0), of_pair(&Coefficients::torsional_friction, 0.0),
-                       of_pair(&Coefficients::rolling_friction, 0.0), k});
+      pairs.push_back({static_cast<int>(i), static_cast<int>(j), pair_value(&Coefficients::friction, 1.0),
+                       pair_value(&Coefficients::restitution, 0.0), pair_value(&Coefficients::torsional_friction, 0.0),
+                       pair_value(&Coefficients::rolling_friction, 0.0), k});
     }
   return pairs;
 }

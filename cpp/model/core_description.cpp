@@ -48,10 +48,10 @@ struct CoreConstraint {
       Product& product = kind.products.emplace_back();
       for (const Factor& factor : factors) {
         const auto same = [&](const auto& x) { return x.joint == factor.joint && x.index == factor.index; };
-        const auto found = std::find_if(to.coordinates.begin(), to.coordinates.end(), same);
-        product.column.push_back(static_cast<int>(found - to.coordinates.begin()));
+        const auto coordinate = std::find_if(to.coordinates.begin(), to.coordinates.end(), same);
+        product.column.push_back(static_cast<int>(coordinate - to.coordinates.begin()));
         product.functions.push_back(factor.function);
-        if (found == to.coordinates.end())
+        if (coordinate == to.coordinates.end())
           to.coordinates.push_back({factor.joint, factor.index}), kind.coefficients.emplace_back();
       }
     }

@@ -280,8 +280,9 @@ void check_size(const char* name, const RowMajor& x, Eigen::Index rows, Eigen::I
 
 }  // namespace
 
-Path::Path(const StateFunctions& f, Vector times, RowMajor waypoints, RowMajor velocities, std::optional<PathGuides> given)
-    : functions(f), t(std::move(times)), q(std::move(waypoints)), v(std::move(velocities)), guides(std::move(given)) {
+Path::Path(const StateFunctions& f, Vector times, RowMajor waypoints, RowMajor velocities,
+           std::optional<PathGuides> spline_guides)
+    : functions(f), t(std::move(times)), q(std::move(waypoints)), v(std::move(velocities)), guides(std::move(spline_guides)) {
   const Tree& tree = f.tree();
   const Eigen::Index n = t.size();
   if (n < 2) throw std::invalid_argument(message("a path needs at least two waypoints; got %d", static_cast<int>(n)));

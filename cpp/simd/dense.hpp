@@ -21,7 +21,7 @@ inline bool finite_bits(double x) {
 /// into a cache. The results do not depend on this number.
 constexpr int panel_width = 8;
 
-/// From each row below a panel, subtract scale(row, k) times row k of the panel, in the columns from `from` on.
+/// Subtract scale(row, k) times row k of a panel from each row below it, in the columns from `from` on.
 template <class Scale> void subtract_panel(int n, double* A, int first, int row, int from, Scale&& scale) {
   const double* rows[panel_width];
   double scales[panel_width];

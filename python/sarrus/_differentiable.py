@@ -354,8 +354,8 @@ def back_one_step(f: Function, x: Arrays, y: Arrays, w: Arrays) -> list[Array]:
 
 def along_one_step(f: Function, x: Arrays, y: Arrays, dx: Arrays) -> list[Array]:
     q, v, u = x
-    own = ("motors", "dt", "limits", "start", "controller")
-    options: dict[str, Any] = {key: value for key, value in f.options.items() if key not in own}
+    passed = ("motors", "dt", "limits", "start", "controller")
+    options: dict[str, Any] = {key: value for key, value in f.options.items() if key not in passed}
     elements, start = _elements(f.options.get("controller")), f.options.get("start", 0.0)
     efforts = EffortTable([start], u.reshape(-1, 1, u.shape[-1]), f.motors)
     S = D.step(f.robot, q, v, f.options["dt"], controller=[efforts, *elements], time=start, **options)

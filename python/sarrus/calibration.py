@@ -167,7 +167,7 @@ def calibrate(
     ----------
     robot : the nominal mechanism
     measurements : measurements in n positions, and their noise
-    dimensions : names of :mod:`sarrus.dimensions`, or :class:`~sarrus.dimensions.Tied` ones, such as one length of all rods; default: placements of all joints on both bodies, rods, encoder offsets of the driven joints, and
+    dimensions : names of :mod:`sarrus.dimensions`, or :class:`~sarrus.dimensions.Tied` dimensions, such as one length of all rods; default: placements of all joints on both bodies, rods, encoder offsets of the driven joints, and
         placements of measured frames
     near : (nq,) or (n, nq) configurations near the measured positions [rad, m]; default: the configurations of `follow` along the inputs, from the home
     spread : prior standard deviations of the changes of lengths [m] and of angles [rad]. A combination is not identified if the measurements would

@@ -863,7 +863,7 @@ def tolerances(
     Parameters
     ----------
     robot : the nominal mechanism
-    spread : dimension (:mod:`sarrus.dimensions`, or :class:`~sarrus.dimensions.Tied` ones with one share) to its standard deviation [rad, m].
+    spread : dimension (:mod:`sarrus.dimensions`, or :class:`~sarrus.dimensions.Tied` dimensions with one share) to its standard deviation [rad, m].
         ``"joints.x"`` (or y, z, rx, ry, rz) sets it for both frames of all joints, so that four errors change the length of a bar between two joints;
         ``"joints.parent.x"`` and ``"joints.child.x"`` set it for one frame of each joint, so that one error changes the length
     inputs : driven joint to its coordinates (n,) [rad, m]

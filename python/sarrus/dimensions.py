@@ -75,14 +75,14 @@ class Tied:
     def __post_init__(self) -> None:
         checked_text("name of a Tied", self.name)
         label = f"members of '{self.name}'"
-        ones: Any = self.members
-        if isinstance(ones, tuple) and all(isinstance(x, tuple) and len(x) == 2 for x in ones):
-            ones = dict(ones)  # members of another Tied
-        elif not isinstance(self.members, Mapping):
-            ones = dict.fromkeys(checked_names(label, cast(Any, self.members)), 1.0)
-        check_mapping(label, ones, "dimensions to their coefficients")
+        members: Any = self.members
+        if isinstance(members, tuple) and all(isinstance(x, tuple) and len(x) == 2 for x in members):
+            members = dict(members)  # members of another Tied
+        elif not isinstance(members, Mapping):
+            members = dict.fromkeys(checked_names(label, members), 1.0)
+        check_mapping(label, members, "dimensions to their coefficients")
         pairs = tuple(
-            (name, checked_number(f"coefficient of '{name}' in '{self.name}'", x, "")) for name, x in ones.items()
+            (name, checked_number(f"coefficient of '{name}' in '{self.name}'", x, "")) for name, x in members.items()
         )
         if not all(x for _, x in pairs):
             raise ModelError(f"{label} must have coefficients other than 0; got {dict(pairs)}")
@@ -100,7 +100,7 @@ class Dimensions:
     Attributes
     ----------
     robot, leading : the mechanism, and the names of its driven joints, whose coordinates are inputs
-    names : (p) names of the dimensions, or :class:`Tied` ones; default: those of all joints and rods, of `frames`, and of the encoders of `leading` and
+    names : (p) names of the dimensions, or :class:`Tied` dimensions; default: those of all joints and rods, of `frames`, and of the encoders of `leading` and
         `read`
     frames : names of added frames whose placements are dimensions, too
     read : names of further joints whose encoders have an offset
@@ -207,8 +207,8 @@ class Dimensions:
             for kind, of, k in self._places
         ]
         by_member = dict(zip(self._members, nominal, strict=True))
-        of_ties = [[by_member[name] / c for name, c in tie.coefficients.items()] for tie in self._ties]
-        common = [v[0] if np.ptp(v) <= SAME * np.max(np.abs(v)) else np.nan for v in of_ties]
+        member_values = [[by_member[name] / c for name, c in tie.coefficients.items()] for tie in self._ties]
+        common = [v[0] if np.ptp(v) <= SAME * np.max(np.abs(v)) else np.nan for v in member_values]
         return np.array(common) + (0.0 if x is None else self._vectors(x))
 
     def _vectors(self, x: ArrayLike) -> Array:

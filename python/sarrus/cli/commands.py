@@ -563,7 +563,7 @@ def suspicious(robot: Mechanism) -> Iterator[str]:
 
 
 def _mass_findings(robot: Mechanism) -> Iterator[str]:
-    inertias, far = {body.name: body.inertia for body in robot.description.bodies}, FAR * robot._length
+    inertias, reach = {body.name: body.inertia for body in robot.description.bodies}, FAR * robot._length
     size = f"{FAR:g} times the mechanism's size ({robot._length:.2g} m)"
     heaviest = max((I.mass for I in inertias.values()), default=0.0)
     if heaviest == 0.0:
@@ -575,9 +575,9 @@ def _mass_findings(robot: Mechanism) -> Iterator[str]:
     unphysical = [name for name, I in inertias.items() if not I.is_physical()]
     if silent := [name for name in unphysical if not any(f"'{name}'" in warning for warning in robot.warnings)]:
         yield f"unphysical inertia: {listed(silent)}"
-    if wide := [name for name, I in massive.items() if I.principal_moments.max() > I.mass * far**2]:
+    if wide := [name for name, I in massive.items() if I.principal_moments.max() > I.mass * reach**2]:
         yield f"radius of gyration over {size}; is the inertia in kg m²? {listed(wide)}"
-    if off := [name for name, I in massive.items() if np.abs(I.com).max() > far]:
+    if off := [name for name, I in massive.items() if np.abs(I.com).max() > reach]:
         yield f"centre of mass over {size} from the body's origin; is it in m? {listed(off)}"
 
 

@@ -238,8 +238,8 @@ class CouplerSpec(ConstraintSpec):
             number = float(np.prod([function(q[k]) for name, k, function in product if name == joint]))
             moving = tuple(factor for factor in product if factor[0] != joint)
             if moving and number:
-                (name, k, function), *others = moving
-                products.append(((name, k, function * number), *others))
+                (name, k, function), *rest = moving
+                products.append(((name, k, function * number), *rest))
             elif not moving:
                 numbers.append(number)
         left, offset = tuple(term for term in self.terms if term[0] != joint), self.offset - sum(numbers)

@@ -323,9 +323,9 @@ def path(
     longest, tolerance = checked_number("step", step), checked_number("tolerance", tolerance)
     check_mapping("way_points", way_points, "frames to positions or poses, one for each time", 0)
     arrivals = real_array("times", times).ravel().tolist()
-    ways = [_way_points(name, points, len(arrivals)) for name, points in way_points.items()]
+    targets = [_way_points(name, points, len(arrivals)) for name, points in way_points.items()]
     if arrivals and arrivals[0] == 0.0:  # the motion starts at q: a waypoint at time 0 is a check
-        for name, turned, poses in ways:
+        for name, turned, poses in targets:
             difference = (robot.pose(start, name)[:3] - poses[0].reshape(3, 4))[:, 0 if turned else 3 :]
             if (off := float(np.abs(difference).max())) > tolerance:
                 raise StateError(
@@ -334,8 +334,8 @@ def path(
                 )
         if len(arrivals) == 1:
             raise ValueError(f"times must contain a time after 0; got {arrivals}")
-        ways, arrivals = [(name, turned, poses[1:]) for name, turned, poses in ways], arrivals[1:]
-    run = _core.free_floating_path(robot, start, ways, arrivals, _still_rows(still), h, longest, tolerance)
+        targets, arrivals = [(name, turned, poses[1:]) for name, turned, poses in targets], arrivals[1:]
+    run = _core.free_floating_path(robot, start, targets, arrivals, _still_rows(still), h, longest, tolerance)
     return FreeFloatingMotion(**run)
 
 

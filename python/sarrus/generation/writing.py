@@ -203,8 +203,8 @@ def generate(
     for file_name, content in contents.items():
         with replacing(path / file_name) as file:
             file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    header, source_file, *others = (path / file_name for file_name in contents)
-    return Generated(header, source_file, scalar, written, tuple(others))
+    header, source_file, *files = (path / file_name for file_name in contents)
+    return Generated(header, source_file, scalar, written, tuple(files))
 
 
 def _recorded(prefix: str, key: str, source: str | Function | TaskControl, r: Recorder, assumptions: bool) -> Recorded:

@@ -96,12 +96,12 @@ class Samples(Brief):
         except (IndexError, TypeError, ValueError) as error:
             raise IndexError(f"selection must be a slice, indices or a mask of {len(self)} samples; {error}") from None
 
-        def taken(x: Any) -> Any:
+        def sampled(x: Any) -> Any:
             if isinstance(x, Mapping):
                 return {joint: part[indices] for joint, part in x.items()}
             return None if x is None else x[indices]
 
-        return Samples(*(taken(getattr(self, field.name)) for field in fields(self)))
+        return Samples(*(sampled(getattr(self, field.name)) for field in fields(self)))
 
     @classmethod
     def from_joints(
@@ -377,11 +377,11 @@ class EffortModel:
 
     def changes(self, parameters: Array, *, check: bool = True) -> dict[str, Any]:
         """Return the arguments of :meth:`sarrus.Mechanism.variants` for parameters (n, p). Offsets are omitted; they belong to the measurement."""
-        of_bodies, of_joints = np.split(parameters, [10 * len(self.bodies)], axis=1)
-        each = zip(self.bodies, of_bodies.reshape(len(parameters), -1, 10).swapaxes(0, 1), strict=True)
+        inertial, frictional = np.split(parameters, [10 * len(self.bodies)], axis=1)
+        each = zip(self.bodies, inertial.reshape(len(parameters), -1, 10).swapaxes(0, 1), strict=True)
         inertias = {body: [Inertia.from_parameters(x, check=check) for x in rows] for body, rows in each}
         changes: dict[str, Any] = {"inertias": inertias}
-        for (term, joint, k), x in zip(self.terms, of_joints.T, strict=True):
+        for (term, joint, k), x in zip(self.terms, frictional.T, strict=True):
             if term != "offset":
                 kind = self.robot.joint(joint).type
                 nominal = np.tile(np.broadcast_to(getattr(kind, term), kind.nv), (len(parameters), 1))

@@ -330,7 +330,7 @@ def _readable(text: Any, source: str) -> Any:
         start = text.rfind(less, start, start + LONGEST_TAG) + 1
         if start == 0:
             raise ModelError(f"{source}: has a tag, a text or a comment of more than {LONGEST_TAG} bytes")
-    return _changed(text, lambda whole: _without_dashes(_with_declaration_first(whole)))
+    return _changed(text, lambda document: _without_dashes(_with_declaration_first(document)))
 
 
 def _changed(text: Any, change: Callable[[str], str]) -> Any:

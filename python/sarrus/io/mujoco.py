@@ -408,10 +408,10 @@ class Drives:
 
         `limit` bounds the sum of the actuators' efforts.
         """
-        most, of_motors, drag = self.sums.get(joint, (np.inf, 0.0, 0.0))
+        most, rotors, drag = self.sums.get(joint, (np.inf, 0.0, 0.0))
         most = min(limit, most)
         bound = float(most) if np.isfinite(most) else None
-        return {"effort_limit": bound, "armature": armature + of_motors, "damping": damping + drag}
+        return {"effort_limit": bound, "armature": armature + rotors, "damping": damping + drag}
 
 
 # --- compiled models ------------------------------------------------------------------------------------------------------------------

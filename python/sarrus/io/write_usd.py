@@ -267,8 +267,8 @@ def _in_file(value: float | None, unit: float) -> float | None:
     if value is None or not np.isfinite(value):
         return value
     nearest = value / unit
-    others = np.nextafter(nearest, np.inf), np.nextafter(nearest, -np.inf)
-    return next((x for x in (nearest, *others) if x * unit == value), nearest)
+    neighbours = np.nextafter(nearest, np.inf), np.nextafter(nearest, -np.inf)
+    return next((x for x in (nearest, *neighbours) if x * unit == value), nearest)
 
 
 save = partial(lowering.save, _Writer)

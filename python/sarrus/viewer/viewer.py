@@ -545,9 +545,9 @@ class Inputs:
         shown = (self._chart.rates(q, np.eye(self.mechanism.nv)).T * scale / scale[:, None]) @ directions[rank:].T
         projector = shown @ shown.T
         motors = [k for k, name in enumerate(self.joints) if name in self.mechanism.actuated]
-        of_motors = projector[np.ix_(motors, motors)]
-        driven = min(int(np.linalg.matrix_rank(of_motors, tol=1e-6, hermitian=True)), len(projector) - rank)
-        first = [motors[k] for k in showing(of_motors, driven)]
+        block = projector[np.ix_(motors, motors)]
+        driven = min(int(np.linalg.matrix_rank(block, tol=1e-6, hermitian=True)), len(projector) - rank)
+        first = [motors[k] for k in showing(block, driven)]
         chosen = sorted(showing(projector, len(projector) - rank, first))
         return [k for k in chosen if k in motors] + [k for k in chosen if k not in motors]
 
