@@ -268,7 +268,7 @@ def test_rows_that_hold_velocities_only_are_named():
     assert len(warned) == 1 and warned[0].filename == __file__
     with pytest.warns(ModelWarning, match=r"inverse_kinematics\(\) .*'gear'"):
         robot.inverse_kinematics({"cam": robot.pose(robot.neutral(), "cam")})
-    two = robot.variants(masses={"cam": [1.0, 2.0]})
+    two = robot.variants(armature={"shaft": [[0.1], [0.2]]})
     with pytest.warns(ModelWarning, match=r"follow\(\) .*'gear'"):
         two.follow({"shaft": [0.0, 0.3]})
     with pytest.warns(ModelWarning, match=r"assemble\(\) .*'gear'"):

@@ -58,7 +58,7 @@ class TimedPath(Path):
             object.__setattr__(self, name, kept)
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        fields = {"path": self.path, "s": self.s, "rates": self.rates, "active": self.active}
+        fields: dict[str, Any] = {"path": self.path, "s": self.s, "rates": self.rates, "active": self.active}
         return partial(type(self), **fields), (self.mechanism, self.t, self.q, self.v, self._guide)
 
     def __repr__(self) -> str:
