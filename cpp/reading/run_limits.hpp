@@ -54,7 +54,7 @@ inline RunLimits run_limits(const NamedParts& parts, const std::function<const m
     const auto watch = [&](Quantity quantity, int k, double lower, double upper, int first, double scale, bool enforced) {
       if (!std::isfinite(lower) && !std::isfinite(upper)) return;
       const Limit watched_limit{quantity, first + k, lower - rounding * (scale + std::abs(lower)),
-                         upper + rounding * (scale + std::abs(upper))};
+                                upper + rounding * (scale + std::abs(upper))};
       all.watched.push_back({name, k, lower, upper, enforced, watched_limit});
     };
     for (int k = 0; type.limits && k < joint.joint.nq; ++k) {
