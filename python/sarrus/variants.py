@@ -83,7 +83,7 @@ class Variants(VariantFunctions):
         >>> several.assemble(fixed={"motor": 0.5}).shape
         (5, 3)
         """
-        if fixed:
+        if fixed is not None:
             warn_of_velocity_rows(self.base, fixed, "assemble")
         answer: Array = solved_many(self, {}, near, fixed, **cast(Any, options))
         return answer

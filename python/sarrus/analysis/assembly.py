@@ -129,7 +129,7 @@ def assemble(
     >>> [round(float(fourbar.assemble(near, fixed={"motor": -2.5})[2]), 3) for near in (q, mirrored)]
     [-2.01, 2.369]
     """
-    if fixed:
+    if fixed is not None:
         warn_of_velocity_rows(robot, fixed, "assemble")
     answer: Array = _closed(robot, {}, near, fixed, **options)
     return answer
