@@ -486,13 +486,20 @@ template <int... op> std::vector<PyCFunction> make_calls(std::integer_sequence<i
 
 const KernelTable* in_use = nullptr;
 
-int find(const std::string& name) {
+}  // namespace
+
+int find_operation(const std::string& name) {
   for (int i = 0; i < operations; ++i)
     if (name == infos()[i].name) return i;
   throw py::value_error("no operation is named '" + name + "'");
 }
 
-}  // namespace
+PyObject* one_state(PyObject* self, int op, const Arguments& a) {
+  const Mechanism& m = built_or_variants(self);
+  const Info& info = infos()[op];
+  if (info.is(fact::floats)) require_floating(m, info);
+  return one_state(self, op, info, m, a);
+}
 
 const Mechanism& built_or_variants(const py::handle& self) {
   // Mechanism is the only C++ base class, so its value is in the first slot; pybind11 allocates that memory at the first access
@@ -516,7 +523,7 @@ py::object method(const py::handle& type, const std::string& name, const std::st
   static const std::vector<PyCFunction> calls = make_calls(std::make_integer_sequence<int, operations>{});
   // never freed, because method descriptors refer to these until the interpreter ends
   auto* text = new std::string(doc);
-  const int op = find(name);
+  const int op = find_operation(name);
   infos()[op].declaration = py::handle(declaration).inc_ref().ptr();
   auto* definition = new PyMethodDef{infos()[op].name, calls[op], METH_FASTCALL | METH_KEYWORDS, text->c_str()};
   PyObject* made = PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type.ptr()), definition);
@@ -559,7 +566,7 @@ py::tuple joint_wrenches(const py::object& self, const py::object& q, const py::
 double time_one_state(const py::object& mechanism, const std::string& operation, const std::vector<py::array_t<double>>& inputs,
                       int repeats, bool check) {
   const Mechanism& m = built(mechanism);
-  const int op = find(operation);
+  const int op = find_operation(operation);
   const Info& info = infos()[op];
   Parameters p = parameters(m, {});
   p.check = check;

@@ -23,6 +23,13 @@ void use_kernels(const KernelTable*);
 /// with keywords that are unknown to the core runs the body of that function.
 py::object method(const py::handle& type, const std::string& name, const std::string& doc, const py::function& declaration);
 
+/// Return the index of an operation of kernels/operation_list.hpp. Raises ValueError for an unknown name.
+int find_operation(const std::string& name);
+
+/// Evaluate an operation for one state in plain arrays. Returns null, without any effect, for other calls, such as lists, batches and variants.
+struct Arguments;
+PyObject* one_state(PyObject* self, int operation, const Arguments& a);
+
 /// Return the mechanism in a Python object. Raises TypeError for variants, and for a subclass that has not called __init__ of this class.
 const Mechanism& built(const py::handle& self);
 const Mechanism& built_or_variants(const py::handle& self);

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
+from .. import _core
 from .._arrays import Array, ArrayLike, checked_truth
 from .._core import tolerances
 from .._showing import Brief
@@ -45,20 +46,23 @@ class InverseDynamicsDerivatives(Brief):
     q: Array
     v: Array
     a: Array
-    _regressor: Callable[[], Array]
-    _dimensions: Callable[[], Array]
+    _robot: LoopFunctions
+    _state: Array | tuple[Array, ...]  # copies of the inputs; one after the other for a single state
+    _options: tuple[tuple[str, Any], ...] = ()
 
     @cached_property
     def parameters(self) -> Array:
         """(..., nv, 10 bodies) with respect to the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`; computed at first
         access.
         """
-        return self._regressor()
+        threads = dict(self._options).get("threads", 1)
+        regressor = self._robot.regressor(*_inputs(self), threads=threads, return_status=True)[0]
+        return cast(Array, regressor)
 
     @cached_property
     def dimensions(self) -> Array:
         """(..., nv, n) with respect to placements of joints, springs and gravity, in the order of :func:`dimensions`; computed at first access."""
-        return self._dimensions()
+        return _matrix(inverse_by_dimensions, self._robot, _inputs(self), dict(self._options))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,8 +113,9 @@ class ForwardDynamicsDerivatives(Brief):
     velocity: Array
     residual_q: Array
     residual_v: Array
-    _multipliers: Callable[[], Array]
-    _dimensions: Callable[[], Array]
+    _robot: LoopFunctions
+    _state: Array | tuple[Array, ...]  # copies of the inputs; one after the other for a single state
+    _options: tuple[tuple[str, Any], ...] = (("tangent", 1.0), ("wrenches", None), ("check", True))
 
     @cached_property
     def dimensions(self) -> Array:
@@ -120,13 +125,26 @@ class ForwardDynamicsDerivatives(Brief):
         energy. For a change dp of the dimensions, a displacement d and a change w of the velocity that are consistent with the loops,
         da = dimensions dp + q d + v (w - velocity d). The entries are NaN if the loops cannot close with changed dimensions.
         """
-        return self._dimensions()
+        return _matrix(
+            forward_by_dimensions, self._robot, _inputs(self), {**dict(self._options), "return_status": True}
+        )
 
     @cached_property
     def multipliers(self) -> MultiplierDerivatives:
         """Derivatives of the constraints' multipliers, a :class:`MultiplierDerivatives`; computed at first access."""
-        matrices = self._multipliers()
+        options = {**dict(self._options), "return_status": True}
+        matrices = _multiplier_matrices(self._robot, _inputs(self), options, self)
         return MultiplierDerivatives(*(matrices[..., k, :, :] for k in range(3)))
+
+
+_inverse_of_one_state = _core.call_with_parts(
+    "inverse_dynamics_derivatives", InverseDynamicsDerivatives, [("q", ""), ("v", ""), ("a@mass_matrix", "")], keeps=True
+)  # fmt: skip
+_MATRICES = ("q", "v", "tau", "displacement", "change", "velocity")
+_forward_of_one_state = _core.call_with_parts(
+    "forward_dynamics_derivatives", ForwardDynamicsDerivatives,
+    [*((name, "vv") for name in _MATRICES), ("residual_q", "v"), ("residual_v", "v")], keeps=True,
+)  # fmt: skip
 
 
 def dimensions(robot: LoopFunctions) -> dict[str, slice]:
@@ -192,18 +210,16 @@ def inverse_dynamics(
     >>> D.q.round(3), D.a  # m g l and m l^2
     (array([[9.81]]), array([[0.5]]))
     """
+    if not options and is_smooth(robot) and (derivatives := _inverse_of_one_state(robot, q, v, a)):
+        return derivatives
     check_robot(robot)
     by_state, *status = ask(_inverse, robot, q, v, a, options)
-    batch: dict[str, Any] = {"threads": options.get("threads", 1), "return_status": True}
     warn_of_friction(robot, q, v, None)
-    M = robot.mass_matrix(q, **batch)[0] if options else robot.mass_matrix(q)
-    q, v, a = np.array(q), np.array(v), np.array(a)
-    parameters = partial(_parameters, robot, q, v, a, batch)
-    loads = {key: x for key, x in options.items() if key != "return_status"}
-    by_dimensions = partial(_matrix, inverse_by_dimensions, robot, (q, v, a), loads)
-    by_q, by_v = by_state[..., 0, :, :], by_state[..., 1, :, :]
-    answer = InverseDynamicsDerivatives._made(q=by_q, v=by_v, a=M, _regressor=parameters, _dimensions=by_dimensions)
-    return (answer, *status) if status else answer
+    M = robot.mass_matrix(q, threads=options.get("threads", 1), return_status=True)[0]
+    loads = tuple((key, x) for key, x in options.items() if key != "return_status")
+    by_q, by_v, state = by_state[..., 0, :, :], by_state[..., 1, :, :], (np.array(q), np.array(v), np.array(a))
+    derivatives = InverseDynamicsDerivatives._made(q=by_q, v=by_v, a=M, _robot=robot, _state=state, _options=loads)
+    return (derivatives, *status) if status else derivatives
 
 
 @shows_options
@@ -255,16 +271,18 @@ def forward_dynamics(
     >>> bool(abs(moved - D.q @ h).max() < 1e-8)
     True
     """
+    usual = is_default(wrenches, along, check, options) and is_smooth(robot)
+    if usual and (derivatives := _forward_of_one_state(robot, q, v, tau)):
+        return derivatives
     arguments: Any = {"tangent": check_forward(robot, along), "wrenches": wrenches, "check": check, **options}
     answer, *status = ask(_forward, robot, q, v, tau, arguments)
-    if robot._rough:
-        warn_of_friction(robot, q, v, options.get("time"))
-    by_q, by_v, by_tau, displacement, change, velocity, residual_q, residual_v = _parts(answer, robot.nv)
-    state, arguments["return_status"] = (np.array(q), np.array(v), np.array(tau)), True
-    derivatives: ForwardDynamicsDerivatives = ForwardDynamicsDerivatives._made(
-        q=by_q, v=by_v, tau=by_tau, displacement=displacement, change=change, velocity=velocity, residual_q=residual_q, residual_v=residual_v,
-        _multipliers=lambda: _multiplier_matrices(robot, state, arguments, derivatives),
-        _dimensions=lambda: _matrix(forward_by_dimensions, robot, state, arguments),
+    warn_of_friction(robot, q, v, options.get("time"))
+    n, arguments = robot.nv, tuple((key, x) for key, x in arguments.items() if key != "return_status")
+    matrices = answer[..., : 6 * n * n].reshape(*answer.shape[:-1], 6, n, n)
+    derivatives = ForwardDynamicsDerivatives._made(
+        **{name: matrices[..., k, :, :] for k, name in enumerate(_MATRICES)},
+        residual_q=answer[..., 6 * n * n : -n], residual_v=answer[..., -n:],
+        _robot=robot, _state=(np.array(q), np.array(v), np.array(tau)), _options=arguments,
     )  # fmt: skip
     return (derivatives, *status) if status else derivatives
 
@@ -315,14 +333,20 @@ def _multiplier_matrices(
     return np.where(is_open, shared, by_rows)
 
 
-def _parts(answer: Array, n: int) -> tuple[Array, ...]:
-    """Return six matrices (n, n), and two rows of residuals."""
-    matrices, rows = answer[..., : 6 * n * n], answer[..., 6 * n * n :]
-    if answer.ndim == 1:  # a special case for speed: a single state takes a third of the time
-        x = matrices.reshape(6, n, n)
-        return x[0], x[1], x[2], x[3], x[4], x[5], rows[:n], rows[n:]
-    x = np.moveaxis(matrices.reshape(*answer.shape[:-1], 6, n, n), -3, 0)
-    return (*x, rows[..., :n], rows[..., n:])
+def _inputs(derivatives: Any) -> tuple[Array, ...]:
+    """Return the configuration, the velocity, and the acceleration or force of a derivative."""
+    state, robot = derivatives._state, derivatives._robot
+    return state if isinstance(state, tuple) else tuple(np.split(state, [robot.nq, robot.nq + robot.nv]))
+
+
+def is_smooth(robot: object) -> bool:
+    """Return True for a mechanism whose joints have no Coulomb friction; False for other objects."""
+    return not getattr(robot, "_rough", True)
+
+
+def is_default(wrenches: Wrenches | None, along: Along, check: bool, options: Mapping[str, Any]) -> bool:
+    """Return True if all options of a derivative of forward dynamics have their default values."""
+    return not options and wrenches is None and along == "tangent" and check is True
 
 
 def _matrix(
@@ -337,10 +361,6 @@ def _matrix(
         for key, x in options.items()
     }  # fmt: skip
     return product(robot, tuple(x[..., None, :] for x in state), np.eye(robot.nv), one_more)
-
-
-def _parameters(robot: LoopFunctions, q: Array, v: Array, a: Array, options: dict[str, Any]) -> Array:
-    return cast(Array, robot.regressor(q, v, a, **options)[0])
 
 
 def check_robot(robot: LoopFunctions, *, variants: bool = True) -> None:

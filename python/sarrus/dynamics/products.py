@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .. import _core
 from .._arrays import Array, checked_times, checked_truth, common_axes, real_rows
 from .._showing import Brief
 from .derivatives import (
@@ -18,6 +19,8 @@ from .derivatives import (
     check_robot,
     forward_by_dimensions,
     inverse_by_dimensions,
+    is_default,
+    is_smooth,
     warn_of_friction,
 )
 from .loop_operations import LoopFunctions
@@ -73,6 +76,16 @@ class ForwardDynamicsVJP(Brief):
     dimensions: Array | None = None
 
 
+_inverse_jvp_of_one_state = _core.call_with_parts("inverse_dynamics_jvp", None, [], keeps=False)
+_forward_jvp_of_one_state = _core.call_with_parts("forward_dynamics_jvp", None, [], keeps=False)
+_inverse_vjp_of_one_state = _core.call_with_parts(
+    "inverse_dynamics_vjp", InverseDynamicsVJP, [("q", "v"), ("v", "v"), ("a", "v"), ("parameters", "P")], keeps=False
+)
+_forward_vjp_of_one_state = _core.call_with_parts(
+    "forward_dynamics_vjp", ForwardDynamicsVJP, [("q", "v"), ("v", "v"), ("tau", "v"), ("parameters", "P")], keeps=False
+)
+
+
 @shows_options
 def inverse_dynamics_jvp(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, dq: ArrayLike, dv: ArrayLike, da: ArrayLike,
@@ -100,6 +113,12 @@ def inverse_dynamics_jvp(
     >>> sarrus.derivatives.inverse_dynamics_jvp(pendulum, [0.0], [0.0], [0.0], [1.0], [0.0], [2.0]).round(2)  # m g l + 2 m l^2
     array([10.81])
     """
+    if (
+        not options
+        and is_smooth(robot)
+        and (change := _inverse_jvp_of_one_state(robot, q, v, a, dq, dv, da)) is not None
+    ):
+        return cast(Array, change)
     check_robot(robot)
     warn_of_friction(robot, q, v, None)
     return _inverse_jvp(robot, q, v, a, _concatenated(robot, dq=dq, dv=dv, da=da), **cast(Any, options))
@@ -141,6 +160,9 @@ def forward_dynamics_jvp(
     >>> bool(abs(along - 0.1 * D.q[:, 0]).max() < 1e-12)
     True
     """
+    usual = is_default(wrenches, along, check, options) and is_smooth(robot)
+    if usual and (change := _forward_jvp_of_one_state(robot, q, v, tau, dq, dv, dtau)) is not None:
+        return cast(Array, change)
     tangent = check_forward(robot, along)
     warn_of_friction(robot, q, v, options.get("time"))
     arguments = {"tangent": tangent, "wrenches": wrenches, "check": check} | cast(Any, options)
@@ -176,6 +198,9 @@ def inverse_dynamics_vjp(
     >>> w.q.round(2), w.a.round(2)  # m g l and m l^2
     (array([9.81]), array([0.5]))
     """
+    usual = not options and dimensions is False and is_smooth(robot)
+    if usual and (products := _inverse_vjp_of_one_state(robot, q, v, a, cotangent)):
+        return products
     check_robot(robot, variants=not checked_truth("dimensions", dimensions))
     answer, *status = ask(_inverse_vjp, robot, q, v, a, cotangent, options)
     warn_of_friction(robot, q, v, None)
@@ -225,12 +250,13 @@ def forward_dynamics_vjp(
     >>> bool(abs(product.q - w @ D.q).max() < 1e-12)
     True
     """
-    if dimensions is not False:
-        check_robot(robot, variants=not checked_truth("dimensions", dimensions))
+    usual = dimensions is False and is_default(wrenches, along, check, options) and is_smooth(robot)
+    if usual and (products := _forward_vjp_of_one_state(robot, q, v, tau, cotangent)):
+        return products
+    check_robot(robot, variants=not checked_truth("dimensions", dimensions))
     arguments: Any = {"tangent": check_forward(robot, along), "wrenches": wrenches, "check": check, **options}
     answer, *status = ask(_forward_vjp, robot, q, v, tau, cotangent, arguments)
-    if robot._rough:
-        warn_of_friction(robot, q, v, options.get("time"))
+    warn_of_friction(robot, q, v, options.get("time"))
     by_dimensions = forward_by_dimensions(robot, (q, v, tau), cotangent, arguments) if dimensions else None
     by_q, by_v, by_tau, by_bodies = _parts(answer, robot.nv)
     products = ForwardDynamicsVJP._made(q=by_q, v=by_v, tau=by_tau, parameters=by_bodies, dimensions=by_dimensions)
@@ -246,8 +272,6 @@ def _concatenated(robot: LoopFunctions, **changes: ArrayLike) -> Array:
 
 
 def _parts(answer: Array, nv: int) -> tuple[Array, Array, Array, Array]:
-    if answer.ndim == 1:  # a special case for speed: a single state takes half the time
-        return answer[:nv], answer[nv : 2 * nv], answer[2 * nv : 3 * nv], answer[3 * nv :]
     return answer[..., :nv], answer[..., nv : 2 * nv], answer[..., 2 * nv : 3 * nv], answer[..., 3 * nv :]
 
 
@@ -274,6 +298,11 @@ class ActuatorEffortsDerivatives(Brief):
     v: Array
     a: Array
     parameters: Array
+
+
+_vjp_of_one_state = _core.call_with_parts(
+    "actuator_efforts_vjp", ActuatorEffortsDerivatives, [("q", "v"), ("v", "v"), ("a", "v"), ("parameters", "P")], keeps=False
+)  # fmt: skip
 
 
 @shows_options
@@ -361,6 +390,9 @@ def actuator_efforts_vjp(
     >>> bool(abs(product.q - 2.0 * D.q[0]).max() < 1e-12)
     True
     """
+    usual = not options and weights is None and wrenches is None and check is True and is_smooth(robot)
+    if usual and (products := _vjp_of_one_state(robot, q, v, a, cotangent)):
+        return products
     check_forward(robot, "any")
     arguments = {"weights": weights, "wrenches": wrenches, "check": check} | cast(Any, options)
     answer, *status = ask(_vjp, robot, q, v, a, real_rows("cotangent", cotangent, robot.nu, finite=False), arguments)

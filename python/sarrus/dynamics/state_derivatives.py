@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, cast
 
 from numpy.typing import ArrayLike
 
+from .. import _core
 from .._arrays import Array
 from .._showing import Brief
 from ..errors import StateError
@@ -84,10 +85,15 @@ def _of_core(name: str, kind: type | None = None, *, axes: int = 2, rows: bool =
     rows : True if the function requires rates of the constraint rows
     """
     core: Any = _undeclared(name)
+    of_one_state: Any = None
+    if kind is not None:
+        of_one_state = _core.call_with_parts(name, kind, [(field.name, "") for field in fields(kind)], keeps=False)
 
     def decorator(declared: F) -> F:
         @functools.wraps(declared)
         def answered(robot: LoopFunctions, *arguments: Any, **options: Any) -> Any:
+            if of_one_state and not options and (derivatives := of_one_state(robot, *arguments)):
+                return derivatives
             check_robot(robot)
             if rows and robot._asks_for_rows:
                 fault = "some constraint rows are a Python function of q, whose derivative is unknown"

@@ -1,0 +1,152 @@
+#include "named_parts.hpp"
+
+#include <algorithm>
+
+#include "../mechanism/mechanism.hpp"
+#include "arguments.hpp"
+#include "state.hpp"
+
+namespace sarrus::bindings {
+namespace {
+
+struct Part {
+  PyObject* name;  // interned
+  std::string axes;
+  int operation;  // -1: a part of the result of the call
+};
+
+struct CallWithParts {
+  int operation;
+  PyTypeObject *mechanism, *type;  // type: null for the array itself
+  std::vector<Part> parts;
+  bool keeps;
+  PyObject *state, *robot, *tangent;  // names of attributes, and the number 1.0
+};
+
+py::object taken(PyObject* made) {
+  if (!made) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(made);
+}
+
+bool is_row(PyObject* x, int size) { return is_plain(x) && proxy(x)->nd == 1 && proxy(x)->dimensions[0] == size; }
+const double* numbers(PyObject* x) { return reinterpret_cast<const double*>(proxy(x)->data); }
+
+/// Return a new array of rows, one after the other.
+py::object joined(PyObject* const* rows, int count) {
+  Py_ssize_t size = 0;
+  for (int i = 0; i < count; ++i) size += proxy(rows[i])->dimensions[0];
+  double* to;
+  py::object made = taken(new_array(1, &size, &to));
+  for (int i = 0; i < count; ++i) to = std::copy_n(numbers(rows[i]), proxy(rows[i])->dimensions[0], to);
+  return made;
+}
+
+/// Return an array of some numbers of another array, whose memory it shares.
+py::object part_of(const py::object& whole, double* data, int nd, const Py_ssize_t* dims) {
+  auto& api = py::detail::npy_api::get();
+  Py_INCREF(double_descr());
+  constexpr int flags = plain | py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
+  py::object made = taken(api.PyArray_NewFromDescr_(api.PyArray_Type_, double_descr(), nd, dims, nullptr, data, flags, nullptr));
+  api.PyArray_SetBaseObject_(made.ptr(), whole.inc_ref().ptr());
+  return made;
+}
+
+/// Return the inputs of a call, or false if they are not those of one state in plain arrays. `displacements` keeps the joined displacements.
+bool read_arguments(const CallWithParts& call, const Info& info, const Tree& tree, PyObject* const* args, Py_ssize_t count,
+                    Arguments& a, py::object& displacements) {
+  Py_ssize_t next = 0;
+  for (std::size_t i = 0; i < info.inputs.size(); ++i) {
+    const Input& input = info.inputs[i];
+    if (input.optional) continue;
+    if (input.size == InputSize::scalar) {
+      a.input[i] = call.tangent;
+    } else if (input.size == InputSize::displacements) {
+      if (next + 3 > count) return false;
+      for (int k = 0; k < 3; ++k)
+        if (!is_row(args[next + k], tree.nv)) return false;
+      displacements = joined(args + next, 3);
+      a.input[i] = displacements.ptr(), next += 3;
+    } else {
+      if (next + 1 > count) return false;
+      a.input[i] = args[next++];
+    }
+  }
+  if (info.is(fact::at_frame) && next < count) a.frame = args[next++];
+  return next == count && (!info.is(fact::at_frame) || a.frame);
+}
+
+py::object object_of_parts(const CallWithParts& call, const Tree& tree, PyObject* robot, const py::object& answer,
+                           PyObject* const* inputs) {
+  py::dict fields;
+  double* data = reinterpret_cast<double*>(proxy(answer.ptr())->data);
+  for (const Part& part : call.parts) {
+    py::object value;
+    if (part.operation >= 0) {
+      Arguments a;
+      a.input[0] = inputs[0];
+      value = taken(one_state(robot, part.operation, a));
+    } else {
+      Py_ssize_t dims[3], size = 1;
+      int nd = 0;
+      for (const char axis : part.axes) size *= dims[nd++] = size_of_axis(axis, tree);
+      value = part_of(answer, data, nd, dims);
+      data += size;
+    }
+    fields[py::handle(part.name)] = value;
+  }
+  if (call.keeps) fields[py::handle(call.state)] = joined(inputs, 3), fields[py::handle(call.robot)] = py::handle(robot);
+  py::object made = taken(call.type->tp_alloc(call.type, 0));
+  if (PyObject_GenericSetDict(made.ptr(), fields.ptr(), nullptr) < 0) throw py::error_already_set();
+  return made;
+}
+
+PyObject* evaluate(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  try {
+    const auto& call = *static_cast<const CallWithParts*>(PyCapsule_GetPointer(self, nullptr));
+    const py::object none = py::none();
+    if (count < 2 || !PyObject_TypeCheck(args[0], call.mechanism)) return none.inc_ref().ptr();
+    const Mechanism& m = built_or_variants(args[0]);
+    const Info& info = infos()[call.operation];
+    Arguments a;
+    py::object displacements;
+    if (m.variants() || !read_arguments(call, info, m.tree(), args + 1, count - 1, a, displacements)) return none.inc_ref().ptr();
+    PyObject* result = one_state(args[0], call.operation, a);
+    if (!result) return none.inc_ref().ptr();
+    const auto answer = py::reinterpret_steal<py::object>(result);
+    return (call.type ? object_of_parts(call, m.tree(), args[0], answer, args + 1) : answer).inc_ref().ptr();
+  } catch (py::error_already_set& e) {
+    e.restore();
+  } catch (const py::builtin_exception& e) {
+    e.set_error();
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+py::function call_with_parts(const std::string& operation, const py::object& type, const NamedAxes& parts, bool keeps) {
+  // never freed, because the functions refer to these until the interpreter ends
+  auto* call = new CallWithParts{find_operation(operation),
+                                 reinterpret_cast<PyTypeObject*>(py::type::of<Mechanism>().inc_ref().ptr()),
+                                 type.is_none() ? nullptr : reinterpret_cast<PyTypeObject*>(type.inc_ref().ptr()),
+                                 {},
+                                 keeps,
+                                 PyUnicode_InternFromString("_state"),
+                                 PyUnicode_InternFromString("_robot"),
+                                 PyFloat_FromDouble(1.0)};
+  for (const auto& [name, axes] : parts) {
+    const std::size_t at = name.find('@');
+    call->parts.push_back({PyUnicode_InternFromString(name.substr(0, at).c_str()),
+                           axes.empty() ? infos()[call->operation].axes.substr(1) : axes,
+                           at == std::string::npos ? -1 : find_operation(name.substr(at + 1))});
+  }
+  static PyMethodDef definition{"call_with_parts", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&evaluate)),
+                                METH_FASTCALL, nullptr};
+  return py::function(taken(PyCFunction_New(&definition, py::capsule(call).ptr())));
+}
+
+}  // namespace sarrus::bindings
