@@ -59,6 +59,12 @@ Tendons = dict[str, dict[str, float] | None]  # tendon -> (joint -> coefficient)
 # tags whose elements share one set of names; elements of other tags, such as geoms, may have the name of a joint
 JOINTS = ("joint", "freejoint")
 STRING = ("stiffness", "damping")  # attributes of a straight tendon, which is read as a spring with a damper
+ROTOR = (
+    *STRING,
+    "armature",
+    "frictionloss",
+    "range",
+)  # attributes of a fixed tendon with armature, which is a transmission
 UNGUIDED = "<spatial> tendons other than springs between two sites are not read"
 DEFAULT = (0.0, 1.0, 0.0, 0.0, 0.0)  # polycoef of an equality
 
@@ -213,10 +219,13 @@ class _Reader(Document):
             if name in tendons:
                 element.fail("has the same name as another tendon")
             straight = element.tag == "spatial" and [part.tag for part in element.children] == ["site", "site"]
-            unread = {key: x for key, x in element.attributes.items() if not (straight and key in STRING)}
+            if element.tag == "fixed" and element.number("armature", 0.0):
+                self.rotors[name] = element
+            known = STRING if straight else ROTOR if name in self.rotors else ()
+            unread = {key: x for key, x in element.attributes.items() if key not in known}
             MJCF.remark(replace(element, attributes=unread))
             for limited, limits in (("limited", "range"), ("actuatorfrclimited", "actuatorfrcrange")):
-                if self.limit(element, limited, limits):
+                if limits not in known and self.limit(element, limited, limits):
                     element.note(f"{limits} of tendons is not read")
             tendons[name] = None
             if element.tag == "fixed":
@@ -229,6 +238,25 @@ class _Reader(Document):
             else:
                 element.note(UNGUIDED)
         return tendons
+
+    def transmissions(self, tree: Tree, tendons: Tendons, drives: Drives) -> None:
+        """Add the fixed tendons with armature, which are transmissions."""
+        for name, element in self.rotors.items():
+            with at(element):
+                stiffness, damping = (element.several(key, 3, (0.0,)) for key in ("stiffness", "damping"))
+                if any((*stiffness[1:], *damping[1:])):
+                    element.note("nonlinear stiffness and damping of tendons are not read")
+                length, rest = tendons[name] or {}, tree.qpos0 | self.springrefs
+                spring = element.several("springlength", 2, (-1.0,))
+                if spring[0] < 0.0:
+                    spring = (sum(c * rest[joint][0] for joint, c in length.items()),)
+                numbers = {
+                    "rotor_inertia": element.number("armature"), "stiffness": 0.0 if "spring" in self.off else stiffness[0],
+                    "damping": 0.0 if "damper" in self.off else damping[0],
+                    "friction": 0.0 if "frictionloss" in self.off else element.number("frictionloss", 0.0),
+                    "limits": None if "limit" in self.off else self.limit(element, "limited", "range"),
+                }  # fmt: skip
+                tree.transmit(name, length, drives.sums.get(("tendon", name)), spring, element.note, **numbers)
 
     def string(self, name: str, sites: Sites) -> Ends:
         """Return (body, point) of the two ends of a straight spatial tendon."""
@@ -276,7 +304,8 @@ class _Reader(Document):
             if kind == "tendon":
                 name = referred(element, "tendon", tendons)
                 if (length := tendons[name]) is not None:
-                    drives.add_tendon(length, gear, most, *motor, element.note)
+                    rotor = ("tendon", name) if name in self.rotors else None
+                    drives.add_tendon(length, gear, most, *motor, element.note, rotor)
                     continue
             elif kind:
                 name = referred(element, kind, joints)
@@ -304,6 +333,7 @@ class _Reader(Document):
         )
         check_pairs((tuple(pair) for pair in ends if pair), self.root.source)
         self.strings: dict[str, Element] = {}
+        self.rotors: dict[str, Element] = {}  # fixed tendons with armature
         self.springrefs: dict[str, tuple[float, ...]] = {}
         tendons = self.tendons(joints)
         drives = self.drives(joints, tendons)
@@ -318,6 +348,7 @@ class _Reader(Document):
         for element in equalities if "equality" not in self.off else ():
             with at(element):
                 self.equality(tree, element, sites, tendons)
+        self.transmissions(tree, tendons, drives)
         tree.set_reference()
         reference = tree.reference()
         for element in self.grouped("keyframe"):
