@@ -270,6 +270,10 @@ class _Writer(Writer):
         step = Step(motor.name, link.axes[0], self.numbers(link, link.axes[0]))
         numbers = self._numbers(step, motor)
         self.note_missing(motor)
+        if coupler.offset:
+            self.losses.minor.append(
+                f"the offset of motor '{motor.name}': its coordinate becomes the length of the tendon"
+            )
         tendon = add(self.tendon, "fixed", name=motor.name)
         names = {"armature": "armature", "damping": "damping", "friction": "frictionloss", "stiffness": "stiffness"}
         for field, attribute in names.items():
