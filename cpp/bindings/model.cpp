@@ -917,8 +917,8 @@ void bind_model(py::module_& m) {
             return py::make_tuple(Plain::of(ends[0]), Plain::of(ends[1]));
           },
           py::arg("first"), py::arg("second"), py::arg("subject"))
-      .def("transmission", &transmission, py::arg("name"), py::arg("motors"), py::arg("joints"), py::arg("matrix"), py::arg("offset"),
-           py::arg("base"), py::arg("linear"), py::arg("properties"))
+      .def("transmission", &transmission, py::arg("name"), py::arg("motors"), py::arg("joints"), py::arg("matrix"),
+           py::arg("offset"), py::arg("base"), py::arg("linear"), py::arg("properties"))
       .def(
           "body",
           [](const model::Builder& b, const py::handle& body, const py::str& subject) {

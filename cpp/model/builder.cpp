@@ -432,12 +432,14 @@ JointType motor_type(const Transmission& t, std::size_t k, const std::string& su
     const bool ranges = key == "limits";
     const bool for_each = value.is_list() && !(ranges && is_pair(value) && !is_pair(value.list()[0]));
     if (for_each && value.list().size() != t.motors.size())
-      throw ModelError(called + " needs " + (ranges ? "a pair (lower, upper), or one for each motor" : "a number, or one for each motor") +
-                       ": " + joined(t.motors) + "; got " + shown(value));
+      throw ModelError(called + " needs " +
+                       (ranges ? "a pair (lower, upper), or one for each motor" : "a number, or one for each motor") + ": " +
+                       joined(t.motors) + "; got " + shown(value));
     const Value& x = for_each ? value.list()[k] : value;
     if (x.is_null()) continue;
     if (!ranges && !x.is_number()) throw ModelError(called + " needs a number, or one for each motor; got " + shown(value));
-    if (key == "rotor_inertia" && x.number() < 0.0) throw ModelError(called + " cannot be negative; got " + shown(value));
+    if (key == "rotor_inertia" && !(std::isfinite(x.number()) && x.number() >= 0.0))
+      throw ModelError(called + " must be finite and not negative; got " + shown(value));
     fields.emplace_back(key == "rotor_inertia" ? "armature" : key, x);
   }
   try {
@@ -498,7 +500,8 @@ Builder::TransmissionParts Builder::transmission_parts(Transmission t) const {
     for (std::size_t i = 0; i < columns; ++i)
       if (t.matrix[k][i] != 0.0) coupler.terms.push_back({t.joints[i].joint, t.joints[i].index, {-t.matrix[k][i]}});
     if (coupler.terms.size() == 1)
-      throw ModelError(subject + ": the row of motor '" + motor + "' in matrix has only zeros; expected a ratio to at least one joint");
+      throw ModelError(subject + ": the row of motor '" + motor +
+                       "' in matrix has only zeros; expected a ratio to at least one joint");
     Joint joint = on_base;
     joint.name = motor, joint.joint = motor_type(t, k, subject), joint.child = rotor.name, joint.actuated = true;
     parts.rotors.push_back(std::move(rotor)), parts.joints.push_back(std::move(joint));
@@ -525,10 +528,12 @@ std::vector<std::pair<const Joint*, const Coupler*>> motors_of(const Description
   const auto is_linear = [](const Term& term) { return term.coefficients.size() == 1; };
   for (const Constraint& constraint : d.constraints) {
     const Coupler* c = std::get_if<Coupler>(&constraint);
-    if (!c || c->law || !c->products.empty() || c->terms.empty() || !std::all_of(c->terms.begin(), c->terms.end(), is_linear)) continue;
+    if (!c || c->law || !c->products.empty() || c->terms.empty() || !std::all_of(c->terms.begin(), c->terms.end(), is_linear))
+      continue;
     const std::string& motor = c->terms[0].joint;
     const auto joint = std::find_if(d.joints.begin(), d.joints.end(), [&](const Joint& j) { return j.name == motor; });
-    if (joint == d.joints.end() || joint->child != motor + "_rotor" || joint->joint.nq() != 1 || c->terms[0].coefficients[0] != 1.0)
+    if (joint == d.joints.end() || joint->child != motor + "_rotor" || joint->joint.nq() != 1 ||
+        c->terms[0].coefficients[0] != 1.0)
       continue;
     const std::string& rotor = joint->child;
     const auto has_mass = [&](const Body& body) { return body.name == rotor && body.inertia.mass != 0.0; };
