@@ -329,7 +329,7 @@ CONSTRAINTS = {
     "motor that brakes backwards": (lambda: transmit(friction=-1), ModelError, "'belts': motor 'left': Revolute: friction cannot be negative"),
     "motor with reversed limits": (lambda: transmit(limits=[(-1, 1), (1, -1)]), ModelError, "'belts': motor 'right': Revolute: lower limit 1 is above upper limit -1"),
     "armature of a transmission": (lambda: transmit(armature=1), ModelError, "'belts' has no property 'armature'; expected some of rotor_inertia, damping"),
-    "offset nan": (lambda: transmit(offset=NAN), ModelError, "'belts': offset needs a finite number, or one for each motor: left, right"),
+    "motor offset nan": (lambda: transmit(offset=NAN), ModelError, "'belts': offset needs a finite number, or one for each motor: left, right"),
     "motors on nothing": (lambda: transmit(base="balk"), NameNotFoundError, "'belts': base: no body is named 'balk'; did you mean 'ball'"),
     "linear in words": (lambda: transmit(linear="no"), ModelError, "'belts': linear must be True or False; got 'no'"),
 

@@ -20,7 +20,6 @@ collision shapes              boxes, cylinders and spheres with their names; the
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,7 +44,7 @@ class _Writer(Writer):
     """Writer of URDF."""
 
     format = URDF
-    drives_all = True
+    drives_all, scalar_only = True, ("rest", "armature")
 
     def __init__(self, robot: Mechanism, losses: Losses, path: Path) -> None:
         super().__init__(robot, losses, path)
@@ -112,7 +111,7 @@ class _Writer(Writer):
             self.note_inverse(link)
             self._direct(link)
         else:
-            self.note_missing(replace(link.spec, joint=link.joint._with({"armature": 0.0})))
+            self.note_missing(link.spec)
             self._chain(link)
 
     def _transmissions(self) -> None:
@@ -154,8 +153,8 @@ class _Writer(Writer):
         return element
 
     def _numbers(self, element: Element, step: Step, spec: JointSpec) -> None:
-        numbers = step.numbers
-        if armature := numbers.get("armature"):
+        numbers = dict(step.numbers)
+        if armature := numbers.pop("armature", 0.0):
             self.armature[step.name] = armature
         self.movable[step.name] = spec.actuated and step.pitch is None
         if step.pitch is not None:
