@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Container, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -84,26 +84,20 @@ def _kind(transmission: Element) -> str:
     return next(iter(texts), transmission.get("type") or "").strip().rpartition("/")[2]
 
 
-class Transmission(NamedTuple):
-    """Transmission of two motors and two joints, with the arguments of ``Builder.add_transmission``."""
+def transmissions(robot: Element) -> Iterator[tuple[Element, list[str], list[str], Array, dict[str, Any]]]:
+    """Yield the differentials and four-bar linkages of ros_control and ros2_control; warn about those that are not complete.
 
-    element: Element
-    motors: list[str]
-    joints: list[str]
-    matrix: Array
-    numbers: dict[str, Any]
-
-
-def transmissions(robot: Element) -> Iterator[Transmission]:
-    """Yield the differentials and four-bar linkages of ros_control and ros2_control; warn about those that are not complete."""
+    Each has its element, motors, joints, matrix and other arguments of ``Builder.add_transmission``.
+    """
     inside = (part for control in robot.all("ros2_control") for part in control.all("transmission"))
     for element in (*robot.all("transmission"), *inside):
         if (kind := _kind(element)) not in RATIOS:
             continue
         motors, joints = (sorted(element.all(tag), key=_role) for tag in ("actuator", "joint"))
         if (len(motors), len(joints)) != (2, 2):
-            fact = f"has {len(motors)} actuators and {len(joints)} joints, and is not read; expected two of each"
-            element.note(f"{element} {fact}")
+            element.note(
+                f"{element} is not read: {len(motors)} actuators and {len(joints)} joints; expected two of each"
+            )
             continue
         ratios = [
             next((part.number(None) for part in end.all("mechanicalReduction", "mechanical_reduction")), 1.0)
@@ -111,8 +105,8 @@ def transmissions(robot: Element) -> Iterator[Transmission]:
         ]
         matrix, zeros = np.array(RATIOS[kind](*ratios)), [joint.child_number("offset", 0.0) for joint in joints]
         numbers = {"offset": -matrix @ zeros, "rotor_inertia": [_armature([motor]) for motor in motors]}
-        names = ([end.text("name") for end in ends] for ends in (motors, joints))
-        yield Transmission(element, *names, matrix, numbers)
+        names = [[end.text("name") for end in ends] for ends in (motors, joints)]
+        yield element, names[0], names[1], matrix, numbers
 
 
 def _role(end: Element) -> str:

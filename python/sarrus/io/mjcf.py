@@ -52,19 +52,14 @@ from ..spatial import Inertia, Rotation, Transform
 from .document import Element, at, check_pairs, free_name, parse
 from .formats import MJCF, WAY_OUT
 from .mjcf_document import DEEPEST, Document, body_inertia, geom_of, include, masks_of, referred, show_geom, touch_geoms
-from .mujoco import HERE, Drives, Ends, Hinge, Tree, greatest, joint_type, note_contacts, point_of
+from .mujoco import HERE, MOTOR, Drives, Ends, Hinge, Tree, greatest, joint_type, note_contacts, point_of
 
 Sites = dict[str, tuple[str, Transform]]  # name -> body and pose in it
 Tendons = dict[str, dict[str, float] | None]  # tendon -> (joint -> coefficient); None for spatial tendons
 # tags whose elements share one set of names; elements of other tags, such as geoms, may have the name of a joint
 JOINTS = ("joint", "freejoint")
 STRING = ("stiffness", "damping")  # attributes of a straight tendon, which is read as a spring with a damper
-ROTOR = (
-    *STRING,
-    "armature",
-    "frictionloss",
-    "range",
-)  # attributes of a fixed tendon with armature, which is a transmission
+ROTOR = ("range", *(name for name, _ in MOTOR.values()))  # attributes of a fixed tendon with armature
 UNGUIDED = "<spatial> tendons other than springs between two sites are not read"
 DEFAULT = (0.0, 1.0, 0.0, 0.0, 0.0)  # polycoef of an equality
 
@@ -242,21 +237,17 @@ class _Reader(Document):
     def transmissions(self, tree: Tree, tendons: Tendons, drives: Drives) -> None:
         """Add the fixed tendons with armature, which are transmissions."""
         for name, element in self.rotors.items():
+            numbers = {key: element.several(key, 3, (0.0,)) for key, _ in MOTOR.values()}
+            if any(any(higher) for _, *higher in numbers.values()):
+                element.note("nonlinear stiffness and damping of tendons are not read")
+            length, reference = tendons[name] or {}, tree.qpos0 | self.springrefs
+            rest = element.several("springlength", 2, (-1.0,))
+            if rest[0] < 0.0:
+                rest = (sum(c * reference[joint][0] for joint, c in length.items()),)
+            limits, first = self.limit(element, "limited", "range"), {key: x[0] for key, x in numbers.items()}
             with at(element):
-                stiffness, damping = (element.several(key, 3, (0.0,)) for key in ("stiffness", "damping"))
-                if any((*stiffness[1:], *damping[1:])):
-                    element.note("nonlinear stiffness and damping of tendons are not read")
-                length, rest = tendons[name] or {}, tree.qpos0 | self.springrefs
-                spring = element.several("springlength", 2, (-1.0,))
-                if spring[0] < 0.0:
-                    spring = (sum(c * rest[joint][0] for joint, c in length.items()),)
-                numbers = {
-                    "rotor_inertia": element.number("armature"), "stiffness": 0.0 if "spring" in self.off else stiffness[0],
-                    "damping": 0.0 if "damper" in self.off else damping[0],
-                    "friction": 0.0 if "frictionloss" in self.off else element.number("frictionloss", 0.0),
-                    "limits": None if "limit" in self.off else self.limit(element, "limited", "range"),
-                }  # fmt: skip
-                tree.transmit(name, length, drives.sums.get(("tendon", name)), spring, element.note, **numbers)
+                drive = drives.sums.get(("tendon", name))
+                tree.transmit(name, length, drive, rest, limits, first, self.off, element.note)
 
     def string(self, name: str, sites: Sites) -> Ends:
         """Return (body, point) of the two ends of a straight spatial tendon."""

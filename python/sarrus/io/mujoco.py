@@ -77,8 +77,12 @@ UNREAD = dict.fromkeys(
 }  # fmt: skip
 UNREAD |= {f"geom_{row.name}": row.note for row in MJCF.rows if row.element == "geom"}
 SLACK = "a tendon whose springlength is a range is not read: springs that are slack in a range are not supported"
-# arrays that are read for a tendon with armature, which is a transmission
-TRANSMITTED = ("tendon_stiffness", "tendon_damping", "tendon_armature", "tendon_frictionloss", "tendon_limited")
+# field of a motor -> attribute of a fixed tendon with armature, which is a transmission, and flag that disables it
+MOTOR = {
+    "armature": ("armature", ""), "damping": ("damping", "damper"), "friction": ("frictionloss", "frictionloss"),
+    "stiffness": ("stiffness", "spring"),
+}  # fmt: skip
+TRANSMITTED = ("tendon_limited", *(f"tendon_{name}" for name, _ in MOTOR.values()))
 KINDS = ("free", "ball", "slide", "hinge")
 HIDDEN = 3  # first group of geoms that MuJoCo hides by default
 
@@ -223,33 +227,27 @@ class Tree:
             self.builder._joints[name] = replace(spec, joint=replace(spec.joint, **terms))
 
     def transmit(
-        self,
-        name: str,
-        length: Mapping[str, float],
-        drive: Array | None,
-        rest: Sequence[float],
-        note: Note,
-        **numbers: Any,
-    ) -> None:
+        self, name: str, length: Mapping[str, float], drive: Array | None, rest: Sequence[float],
+        limits: tuple[float, ...] | None, numbers: Mapping[str, float], off: Container[str], note: Note,
+    ) -> None:  # fmt: skip
         """Add a fixed tendon with armature as a transmission, whose motor has the length of the tendon as its coordinate.
 
         `drive` has the largest force of its actuators, None without actuators. `rest` is the length, or the range of lengths, without spring force.
+        `numbers` are the tendon's attributes.
         """
-        if not any(length.values()):  # the tendon has no effect
-            return
-        specs = self.builder._joints
-        driven = [joint for joint in length if specs[joint].actuated]
-        if numbers["stiffness"] and len(set(rest)) > 1:
+        types = {joint: self.builder._joints[joint] for joint in length}
+        terms = {field: 0.0 if flag in off else numbers[name] for field, (name, flag) in MOTOR.items()}
+        if terms["stiffness"] and len(set(rest)) > 1:
             note(SLACK)
-            numbers["stiffness"] = 0.0
-        elif numbers["stiffness"]:
-            numbers["rest"] = rest[0]
-        numbers["effort_limit"] = None if drive is None or not np.isfinite(drive[0]) else float(drive[0])
-        motor, linear = self.invent(name), any(specs[joint].kind == "Prismatic" for joint in length)
+            terms["stiffness"] = 0.0
+        motor, linear = self.invent(name), any(spec.kind == "Prismatic" for spec in types.values())
         self.builder.add_transmission(
-            "tendon", [motor], list(length), [list(length.values())], linear=linear, **numbers
-        )
-        for joint in driven:  # joints of the tendon may have actuators of their own
+            "tendon", [motor], list(length), [list(length.values())], rotor_inertia=terms.pop("armature"), linear=linear,
+            limits=None if "limit" in off else limits, rest=rest[0] if terms["stiffness"] else 0.0,
+            effort_limit=float(drive[0]) if drive is not None and np.isfinite(drive[0]) else None, **terms,
+        )  # fmt: skip
+        # joints of the tendon may have actuators of their own
+        for joint in (joint for joint, spec in types.items() if spec.actuated):
             self.builder.set_joint(joint, actuated=True)
         if drive is None:
             self.builder.set_joint(motor, actuated=False)
@@ -434,16 +432,14 @@ class Drives:
 
         `rotor` is the key of a tendon with armature, which is a transmission; None for other tendons.
         """
-        if len(length) > 1 or rotor is not None:
-            if rotor is None:
-                cure = "for one motor of all of them, use Builder.add_transmission"
-                note(f"an actuator of a tendon with several joints is read as a motor at each of them; {cure}")
-            if armature or damping:
-                note("armature and damping of actuators of tendons are not read")
-                armature = damping = 0.0
+        if len(length) > 1 and rotor is None:
+            cure = "for one motor of all of them, use Builder.add_transmission"
+            note(f"an actuator of a tendon with several joints is read as a motor at each of them; {cure}")
+        if (len(length) > 1 or rotor is not None) and (armature or damping):
+            note("armature and damping of actuators of tendons are not read")
+            armature = damping = 0.0
         if rotor is not None:
-            self.add(rotor, gear, most, 0.0, 0.0)
-            return
+            length = {rotor: 1.0}
         for joint, coefficient in length.items():
             self.add(joint, gear * coefficient, most, armature, damping)
 
@@ -534,15 +530,11 @@ def read(model: Any) -> Builder:
             _touch(tree.builder, model, bodies, note)
     names = _names(model, "tendon", getattr(model, "ntendon", 0))
     for k, length in rotors.items():
-        limited = bool(model.tendon_limited[k]) and "limit" not in off
-        tree.transmit(
-            names[k] or f"tendon{k}", {joints[j]: c for j, c in length.items()}, drives.sums.get(("tendon", k)),
-            np.broadcast_to(model.tendon_lengthspring[k], 2).tolist(), note, rotor_inertia=float(model.tendon_armature[k]),
-            damping=0.0 if "damper" in off else float(model.tendon_damping[k]),
-            stiffness=0.0 if "spring" in off else float(model.tendon_stiffness[k]),
-            friction=0.0 if "frictionloss" in off else float(model.tendon_frictionloss[k]),
-            limits=tuple(model.tendon_range[k].tolist()) if limited else None,
-        )  # fmt: skip
+        called = names[k] or f"tendon{k}", {joints[j]: c for j, c in length.items()}, drives.sums.get(("tendon", k))
+        rest, limits = (getattr(model, f"tendon_{name}")[k] for name in ("lengthspring", "range"))
+        numbers = {name: float(getattr(model, f"tendon_{name}")[k]) for name, _ in MOTOR.values()}
+        limits = tuple(limits.tolist()) if model.tendon_limited[k] else None
+        tree.transmit(*called, np.broadcast_to(rest, 2).tolist(), limits, numbers, off, note)
     tree.qpos0 = tree.coordinates(model.qpos0.tolist())  # quaternions with MuJoCo's signs
     tree.set_reference()
     for name, qpos in zip(_names(model, "key", model.nkey), model.key_qpos.tolist(), strict=True):

@@ -229,6 +229,8 @@ class _Reader:
                 reason = "the sidecar lists the motors" if len(single) == 2 else "it needs two joints of one axis"
                 element.note(f"{element} is not read: {reason}")
                 continue
+            if any(self.types[name].effort_limit is not None for name in joint_names):
+                element.note(f"effort limits of joints that {element} drives have no effect: set those of its motors")
             with at(element):
                 name, motors = element.get("name") or "transmission", [self.names.new(motor) for motor in motors]
                 self.builder.add_transmission(name, motors, joint_names, matrix, **numbers)

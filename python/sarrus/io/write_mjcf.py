@@ -34,7 +34,7 @@ from . import lowering
 from .document import Names
 from .formats import MJCF, has_passive, put, text_of
 from .lowering import Step, Writer, closes, coincident_points
-from .mujoco import HIDDEN
+from .mujoco import HIDDEN, MOTOR
 from .outline import Element, Link, Losses, add, depth_first, listed, no_shape, principal_axes, tree_links, wxyz
 
 # lower bound of moments of inertia [kg m²], written as boundinertia if a body has a smaller moment: MuJoCo requires more than mjMINVAL = 1e-15
@@ -60,11 +60,11 @@ class _Writer(Writer):
         self.equality, self.tendon, self.actuator = (ET.Element(tag) for tag in ("equality", "tendon", "actuator"))
         self.sites = Names()
         self.thin = False
-        elsewhere = {part.body for part in (*d.frames, *d.visuals, *d.shapes)}
-        elsewhere |= {body for spring in d.springs for body, _ in (spring.first, spring.second)}
+        ends = [spec.body for specs in (d.frames, d.visuals, d.shapes) for spec in specs]  # type: ignore[attr-defined]
+        ends += [body for spring in d.springs for body, _ in (spring.first, spring.second)]
         self.motors: dict[str, Link] = {}  # coupler -> motor of a transmission, whose rotor is not written
         for link in depth_first(tree_links(robot)):
-            if (coupler := robot._motors.get(link.spec.name)) and link.outer not in elsewhere:
+            if (coupler := robot._motors.get(link.spec.name)) and link.outer not in ends:
                 self.motors[coupler.name] = link
                 del self.inertia[link.outer]
                 continue
@@ -275,8 +275,7 @@ class _Writer(Writer):
                 f"the offset of motor '{motor.name}': its coordinate becomes the length of the tendon"
             )
         tendon = add(self.tendon, "fixed", name=motor.name)
-        names = {"armature": "armature", "damping": "damping", "friction": "frictionloss", "stiffness": "stiffness"}
-        for field, attribute in names.items():
+        for field, (attribute, _) in MOTOR.items():
             if numbers[field]:
                 put(tendon, f"@{attribute}", numbers[field])
         if numbers["stiffness"]:

@@ -64,7 +64,7 @@ def test_incomplete_transmissions():
             ROS1.replace('<actuator name="right">', "<!-- ").replace(
                 "</actuator></transmission>", " --></transmission>"
             ),
-            "has 1 actuators and 2 joints",
+            "1 actuators and 2 joints",
         ),
         (ROS1.replace('name="k"', 'name="none"'), "two joints of one axis"),
     ):
@@ -73,6 +73,9 @@ def test_incomplete_transmissions():
         assert any("<transmission name='t'>" in warning and reason in warning for warning in robot.warnings)
     robot = sarrus.loads(urdf(ROS1.format("DifferentialTransmission")), loops={"name_mot": ["j"]})
     assert robot.actuated == ("j",) and any("the sidecar lists the motors" in warning for warning in robot.warnings)
+    limited = ARM.replace('xyz="0 1 0"/>', 'xyz="0 1 0"/><limit effort="5" velocity="1"/>')
+    robot = sarrus.loads(urdf(ROS1.format("DifferentialTransmission")).replace(ARM, limited))
+    assert "effort limits of joints that <transmission name='t'> drives have no effect" in robot.warnings[0]
     with pytest.raises(sarrus.ModelError, match=r"<string>:\d+: .*'left' in matrix has only zeros"):
         sarrus.loads(urdf(ROS1.replace(">20<", ">0<").format("DifferentialTransmission")))
     with pytest.raises(sarrus.ModelError, match=r"expects a number, got 'many'"):
