@@ -514,7 +514,7 @@ class Robot : public Mechanism {
     for (const model::Joint& joint : written_->joints)
       facts.limits.push_back(joint.joint.limits ? JointRange{joint.joint.limits->first, joint.joint.limits->second}
                                                 : JointRange{});
-    if (!written_->home.empty()) facts.home = vector(home());
+    if (!written_->home.empty() || !model::motors_of(*written_).empty()) facts.home = vector(home());
     return facts;
   }
 

@@ -547,7 +547,7 @@ std::vector<std::pair<const Joint*, const Coupler*>> motors_of(const Description
 JointCoordinates with_motors(const Description& d, JointCoordinates coordinates) {
   const auto value = [&coordinates](const std::string& joint, int index) {
     for (const auto& [name, q] : coordinates)
-      if (name == joint) return q.at(static_cast<std::size_t>(index));
+      if (name == joint && static_cast<std::size_t>(index) < q.size()) return q[static_cast<std::size_t>(index)];
     return 0.0;  // no coordinate that can be coupled has another neutral value
   };
   const std::size_t given = coordinates.size();

@@ -204,6 +204,7 @@ def test_identification_of_rotors():
 def test_motors_follow_configurations():
     """Home, named configurations and starts of searches contain the coordinates of motors that close the rows."""
     b = wrist(DIFFERENTIAL, offset=[0.5, -0.5]).to_builder()
+    assert_allclose(b.build().assemble(), [0.0, 0.0, 0.0, 0.5, -0.5], atol=1e-15)
     b.set_home({"bend": 0.3})
     b.set_configuration("turned", {"roll": 0.2})
     b.set_configuration("named", {"left": 7.0})
