@@ -171,11 +171,11 @@ class Robot : public Mechanism {
       if (joint.actuated) names.push_back(joint.name);
     return names;
   }
-  /// Return the neutral configuration, except for the given coordinates of joints.
+  /// Return the neutral configuration, except for the given coordinates of joints. Motors of transmissions follow their joints.
   Numbers configuration(const model::JointCoordinates& coordinates = {}) const {
     Numbers q(static_cast<std::size_t>(tree().nq), 0.0);
     for (const int k : quaternions()) q[static_cast<std::size_t>(k) + 3] = 1.0;
-    for (const auto& [name, numbers] : coordinates) {
+    for (const auto& [name, numbers] : model::with_motors(*written_, coordinates)) {
       const Joint at = joint(name);
       if (at.closes_loop || static_cast<int>(numbers.size()) != at.nq)
         throw std::invalid_argument("joint '" + name + "' has " + std::to_string(at.closes_loop ? 0 : at.nq) +
@@ -514,7 +514,7 @@ class Robot : public Mechanism {
     for (const model::Joint& joint : written_->joints)
       facts.limits.push_back(joint.joint.limits ? JointRange{joint.joint.limits->first, joint.joint.limits->second}
                                                 : JointRange{});
-    if (!written_->home.empty()) facts.home = vector(home());
+    if (!written_->home.empty() || !model::motors_of(*written_).empty()) facts.home = vector(home());
     return facts;
   }
 

@@ -686,6 +686,47 @@ py::tuple joint_type(const std::string& kind, const py::dict& arguments) {
 
 // ---- descriptions of the kernels ---------------------------------------------------------------------------------------------------------
 
+/// Return (names of the driven joints, body and placement of the motors, one tuple per motor), with the names of motor, rotor and coupler, the fields
+/// of the joint type, the coupler's terms and its offset for each motor.
+py::tuple transmission(const model::Builder& builder, const py::handle& name, const py::handle& motors, const py::handle& joints,
+                       const py::handle& matrix, const py::handle& offset, const py::handle& base, const py::handle& linear,
+                       const py::dict& properties) {
+  if (!PyUnicode_Check(name.ptr())) throw ModelError("a transmission needs a name; got " + shown(name));
+  model::Transmission t;
+  t.name = from_text(name);
+  check_printable("transmission", t.name);
+  const auto subject = [&t] { return "transmission '" + t.name + "'"; };
+  read(Given{motors, "motors", subject}, t.motors);
+  const Given coordinates{joints, "joints", subject};
+  auto all = py::reinterpret_steal<py::object>(PyUnicode_Check(joints.ptr()) ? nullptr : PySequence_List(joints.ptr()));
+  PyErr_Clear();
+  if (!all || py::len(all) == 0) coordinates.fail("needs a list of one or more names of joints, or pairs (name, index)");
+  for (const py::handle each : py::list(all)) {
+    const bool pair = PyTuple_Check(each.ptr()) && PyTuple_GET_SIZE(each.ptr()) == 2;
+    const py::tuple part = pair ? py::reinterpret_borrow<py::tuple>(each) : py::make_tuple(each, py::none());
+    read_coordinate(coordinates, part, t.joints.emplace_back());
+  }
+  read_rows(Given{matrix, "matrix", subject}, t.matrix, "needs rows of finite numbers, one for each motor");
+  read(Given{offset, "offset", subject}, t.offset);
+  if (!base.is_none()) read(Given{base, "base", subject}, t.base);
+  read(Given{linear, "linear", subject}, t.linear);
+  const model::Builder::TransmissionParts parts = with_texts([&](bool named) {
+    t.properties.clear();
+    for (const auto& [key, value] : properties) t.properties.emplace_back(from_text(key), argument(value, named));
+    return builder.transmission_parts(t);
+  });
+  py::list driven, each;
+  for (const model::Term& joint : t.joints) driven.append(to_text(joint.joint));
+  for (std::size_t k = 0; k < parts.joints.size(); ++k) {
+    const model::Joint& joint = parts.joints[k];
+    const model::Coupler& coupler = parts.couplers[k];
+    each.append(py::make_tuple(to_text(joint.name), to_text(joint.child), to_text(coupler.name),
+                               to_python(model::fields_of(joint.joint)), Plain::of(coupler.terms), coupler.offset));
+  }
+  const model::Joint& first = parts.joints[0];
+  return py::make_tuple(driven, to_text(first.parent), Written{py::none()}(first.at_parent), each);
+}
+
 /// A constraint whose target is an argument of each call: a joint from the ground to a frame, or the coordinates of a joint.
 ConstraintDescription target(const py::handle& from, const std::vector<JointDescription>& joints) {
   ConstraintDescription c{};
@@ -792,6 +833,19 @@ void bind_model(py::module_& m) {
       },
       py::arg("joints"));
   m.def(
+      "motors_of",
+      [](const py::handle& description) {
+        model::Description d;
+        d.bodies = parts_of<model::Body>(description, "bodies"), d.joints = to_joints(description);
+        const py::object constraints = attribute(description, "constraints");
+        for (const py::handle part : py::reinterpret_borrow<py::sequence>(constraints))
+          if (constraint_kind(part) == model::Coupler::kind) d.constraints.push_back(read_part<model::Coupler>(part));
+        py::dict all;
+        for (const auto& [joint, coupler] : model::motors_of(d)) all[to_text(joint->name)] = to_text(coupler->name);
+        return all;
+      },
+      py::arg("description"), "Motors of transmissions, and the names of their couplers.");
+  m.def(
       "joint_coordinates",
       [](const py::handle& joint, const py::handle& value, const std::string& subject) {
         model::JointType type;
@@ -863,6 +917,8 @@ void bind_model(py::module_& m) {
             return py::make_tuple(Plain::of(ends[0]), Plain::of(ends[1]));
           },
           py::arg("first"), py::arg("second"), py::arg("subject"))
+      .def("transmission", &transmission, py::arg("name"), py::arg("motors"), py::arg("joints"), py::arg("matrix"),
+           py::arg("offset"), py::arg("base"), py::arg("linear"), py::arg("properties"))
       .def(
           "body",
           [](const model::Builder& b, const py::handle& body, const py::str& subject) {

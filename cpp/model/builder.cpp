@@ -415,6 +415,154 @@ void Builder::check(Coupler& c) const {
                          (only ? quoted(c.terms[0].joint) : coordinate_text(c.terms[0])));
 }
 
+// ---- transmissions -----------------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// Return the joint type of motor k of a transmission. A property is one value for all motors, or a list with a value for each.
+JointType motor_type(const Transmission& t, std::size_t k, const std::string& subject) {
+  static const std::vector<std::string> known = {"rotor_inertia", "damping",        "friction",     "limits",
+                                                 "stiffness",     "velocity_limit", "effort_limit", "rest"};
+  const auto is_pair = [](const Value& x) { return x.is_list() && x.list().size() == 2; };
+  Value::Object fields = {{"axis", "z"}};
+  for (const auto& [key, value] : t.properties) {
+    const std::string called = subject + ": " + key;
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      throw ModelError(subject + " has no property '" + key + "'; expected some of " + joined(known));
+    const bool ranges = key == "limits";
+    const bool for_each = value.is_list() && !(ranges && is_pair(value) && !is_pair(value.list()[0]));
+    if (for_each && value.list().size() != t.motors.size())
+      throw ModelError(called + " needs " +
+                       (ranges ? "a pair (lower, upper), or one for each motor" : "a number, or one for each motor") + ": " +
+                       joined(t.motors) + "; got " + shown(value));
+    const Value& x = for_each ? value.list()[k] : value;
+    if (x.is_null()) continue;
+    if (!ranges && !x.is_number()) throw ModelError(called + " needs a number, or one for each motor; got " + shown(value));
+    if (key == "rotor_inertia" && !(std::isfinite(x.number()) && x.number() >= 0.0))
+      throw ModelError(called + " must be finite and not negative; got " + shown(value));
+    fields.emplace_back(key == "rotor_inertia" ? "armature" : key, x);
+  }
+  try {
+    return joint_type(t.linear ? "Prismatic" : "Revolute", fields);
+  } catch (const ModelError& error) {
+    throw ModelError(subject + ": motor '" + t.motors[k] + "': " + error.what());
+  }
+}
+
+}  // namespace
+
+Builder::TransmissionParts Builder::transmission_parts(Transmission t) const {
+  if (t.name.empty()) throw ModelError("a transmission needs a name; got ''");
+  check_printable("transmission", t.name);
+  const std::string subject = of("transmission", t.name);
+  const std::size_t rows = t.motors.size(), columns = t.joints.size();
+  if (!rows) throw ModelError(subject + ": motors needs a list of one or more names; got ()");
+  if (!columns) throw ModelError(subject + ": joints needs a list of one or more coordinates; got ()");
+  if (std::set<std::string>(t.motors.begin(), t.motors.end()).size() < rows)
+    throw ModelError(subject + " names a motor twice: " + joined(t.motors));
+  std::set<std::pair<std::string, int>> named;
+  for (Term& joint : t.joints) {
+    check_coordinate(joint.joint, joint.index, subject);
+    if (!named.emplace(joint.joint, joint.index).second)
+      throw ModelError(subject + " names coordinate " + std::to_string(joint.index) + " of joint '" + joint.joint + "' twice");
+  }
+  for (const Term& term : t.joints) {
+    const Joint& joint = written_.joints[joints_.at(term.joint)];
+    for (int k = 0; k < joint.joint.nv() && joint.actuated; ++k)
+      if (!named.count({term.joint, k}))
+        throw ModelError(subject + ": joint '" + term.joint + "' is actuated, but coordinate " + std::to_string(k) +
+                         " is not in joints; expected all its coordinates, or a joint without a motor");
+  }
+  const auto fits = [&](const std::vector<double>& row) { return row.size() == columns; };
+  if (t.matrix.size() != rows || !std::all_of(t.matrix.begin(), t.matrix.end(), fits))
+    throw ModelError(subject + ": matrix must be " + shape_text({rows, columns}) +
+                     ", a row for each motor and a column for each coordinate of joints; got " + shown(list(t.matrix), true));
+  if (!std::all_of(t.matrix.begin(), t.matrix.end(), [](const auto& row) { return all_finite(row); }))
+    throw ModelError(subject + ": matrix needs finite numbers; got " + shown(list(t.matrix), true));
+  if (!all_finite(t.offset) || (t.offset.size() != 1 && t.offset.size() != rows))
+    throw ModelError(subject + ": offset needs a finite number, or one for each motor: " + joined(t.motors) + "; got " +
+                     shown(t.offset, true));
+  t.offset.resize(rows, t.offset[0]);
+
+  const Joint& first = written_.joints[joints_.at(t.joints[0].joint)];
+  Joint on_base;
+  on_base.parent = t.base.empty() ? first.parent : t.base;
+  if (!t.base.empty() && !frames_.count(t.base)) known_body(t.base, subject + ": base");
+  place(on_base, subject);  // the child is empty until the rotor is known
+  TransmissionParts parts;
+  for (std::size_t k = 0; k < rows; ++k) {
+    const std::string& motor = t.motors[k];
+    Body rotor{motor + "_rotor", {}};
+    Coupler coupler;
+    coupler.name = t.name + "_" + motor, coupler.offset = t.offset[k];
+    new_name("joint", motor), new_name("body", rotor.name), new_name("constraint", coupler.name);
+    coupler.terms.push_back({motor, 0, {1.0}});
+    for (std::size_t i = 0; i < columns; ++i)
+      if (t.matrix[k][i] != 0.0) coupler.terms.push_back({t.joints[i].joint, t.joints[i].index, {-t.matrix[k][i]}});
+    if (coupler.terms.size() == 1)
+      throw ModelError(subject + ": the row of motor '" + motor +
+                       "' in matrix has only zeros; expected a ratio to at least one joint");
+    Joint joint = on_base;
+    joint.name = motor, joint.joint = motor_type(t, k, subject), joint.child = rotor.name, joint.actuated = true;
+    parts.rotors.push_back(std::move(rotor)), parts.joints.push_back(std::move(joint));
+    parts.couplers.push_back(std::move(coupler));
+  }
+  return parts;
+}
+
+void Builder::add_transmission(const Transmission& t) {
+  const TransmissionParts parts = transmission_parts(t);
+  Builder changed = *this;  // an error changes nothing
+  for (const Term& driven : t.joints) {
+    Joint& joint = changed.written_.joints[changed.joints_.at(driven.joint)];
+    joint.actuated = false, joint.tree = true;
+  }
+  for (const Body& rotor : parts.rotors) changed.add(rotor);
+  for (const Joint& joint : parts.joints) changed.add(joint);
+  for (const Coupler& coupler : parts.couplers) changed.add(coupler);
+  *this = std::move(changed);
+}
+
+std::vector<std::pair<const Joint*, const Coupler*>> motors_of(const Description& d) {
+  std::vector<std::pair<const Joint*, const Coupler*>> motors;
+  const auto is_linear = [](const Term& term) { return term.coefficients.size() == 1; };
+  for (const Constraint& constraint : d.constraints) {
+    const Coupler* c = std::get_if<Coupler>(&constraint);
+    if (!c || c->law || !c->products.empty() || c->terms.empty() || !std::all_of(c->terms.begin(), c->terms.end(), is_linear))
+      continue;
+    const std::string& motor = c->terms[0].joint;
+    const auto joint = std::find_if(d.joints.begin(), d.joints.end(), [&](const Joint& j) { return j.name == motor; });
+    if (joint == d.joints.end() || joint->child != motor + "_rotor" || joint->joint.nq() != 1 ||
+        c->terms[0].coefficients[0] != 1.0)
+      continue;
+    const std::string& rotor = joint->child;
+    const auto has_mass = [&](const Body& body) { return body.name == rotor && body.inertia.mass != 0.0; };
+    const auto is_attached = [&](const Joint& j) { return j.name != motor && (j.parent == rotor || j.child == rotor); };
+    if (std::none_of(d.bodies.begin(), d.bodies.end(), has_mass) && std::none_of(d.joints.begin(), d.joints.end(), is_attached))
+      motors.emplace_back(&*joint, c);
+  }
+  return motors;
+}
+
+JointCoordinates with_motors(const Description& d, JointCoordinates coordinates) {
+  const auto value = [&coordinates](const std::string& joint, int index) {
+    for (const auto& [name, q] : coordinates)
+      if (name == joint && static_cast<std::size_t>(index) < q.size()) return q[static_cast<std::size_t>(index)];
+    return 0.0;  // no coordinate that can be coupled has another neutral value
+  };
+  const std::size_t given = coordinates.size();
+  for (const auto& [motor, coupler] : motors_of(d)) {
+    const std::string& name = motor->name;
+    const auto end = coordinates.begin() + static_cast<std::ptrdiff_t>(given);
+    if (std::any_of(coordinates.begin(), end, [&](const auto& x) { return x.first == name; })) continue;
+    double q = coupler->offset;
+    for (const Term& term : coupler->terms)
+      if (term.joint != name) q -= term.coefficients[0] * value(term.joint, term.index);
+    coordinates.push_back({name, {q}});
+  }
+  return coordinates;
+}
+
 void Builder::check(Pfaffian& c) const {
   const std::string subject = of("constraint", c.name);
   if (c.joints.empty()) throw ModelError(subject + ": joints needs a list of one or more names; got ()");

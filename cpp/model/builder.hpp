@@ -37,6 +37,25 @@ struct Role {
 };
 constexpr Role actuated{true, false, false}, in_tree{false, true, false}, closes_loop{false, false, true};
 
+/// Motors that drive coordinates of joints through gears, belts or cables: motors = matrix (coordinates) + offset.
+struct Transmission {
+  std::string name;
+  std::vector<std::string> motors;
+  std::vector<Term> joints;  // coordinates; their coefficients are not used
+  std::vector<std::vector<double>> matrix;  // a row for each motor, a column for each coordinate [rad/rad, rad/m, m/rad, m/m]
+  // rotor_inertia, and fields of a joint type: limits, velocity_limit, effort_limit, damping, friction, stiffness, rest; a list has an entry for each
+  // motor. `limits` is a pair, or a list of pairs
+  Value::Object properties = {};
+  std::vector<double> offset = {0.0};  // of each motor, or of all
+  std::string base = {};  // body or frame that carries the motors; empty: the parent of the first joint
+  bool linear = false;  // true for motors whose coordinates are displacements
+};
+
+/// Return (joint, coupler) of the motors of all transmissions in a description: joints to a massless body "NAME_rotor", with a linear coupler.
+std::vector<std::pair<const Joint*, const Coupler*>> motors_of(const Description& description);
+/// Return coordinates of joints, and the coordinates of those motors that are not among them: matrix (coordinates of joints) + offset.
+JointCoordinates with_motors(const Description& description, JointCoordinates coordinates);
+
 class Builder {
  public:
   explicit Builder(std::string name = "mechanism", const Point& gravity = {0.0, 0.0, -9.81});
@@ -84,6 +103,8 @@ class Builder {
                    std::vector<std::vector<Factor>> products = {}) {
     add(Coupler{std::move(name), std::move(terms), offset, std::move(law), std::move(products)});
   }
+  /// Add a massless rotor, its actuated joint and a coupler for each motor. The joints are then tree joints without motors of their own.
+  void add_transmission(const Transmission& transmission);
   /// Prescribe a coordinate of a joint: q(t) = law(t).
   void add_prescribed_motion(std::string name, std::string joint, Law law, int index = 0) {
     add(Coupler{std::move(name), {{std::move(joint), index, {1.0}}}, 0.0, std::move(law)});
@@ -109,6 +130,13 @@ class Builder {
   const std::string& known_body(const std::string& name, const std::string& subject) const;
   void check_ends(const BodyPoint& first, const BodyPoint& second, const std::string& subject) const;
   JointCoordinates coordinates(const JointCoordinates& by_joint, const std::string& subject) const;
+  /// Parts into which a transmission is expanded, one of each kind for each motor.
+  struct TransmissionParts {
+    std::vector<Body> rotors;
+    std::vector<Joint> joints;
+    std::vector<Coupler> couplers;
+  };
+  TransmissionParts transmission_parts(Transmission transmission) const;
   /// Return the name for the next shape of a body: the body's name, with a number appended from the second shape on.
   std::string shape_name(const std::string& body) const;
 

@@ -159,6 +159,7 @@ SYNONYMS = {
         **dict.fromkeys(("add_weld", "add_fixed", "weld"), "Builder.add_joint(name, sarrus.Fixed(), parent, child)"),
         **dict.fromkeys(("add_loop", "close_loop", "add_loop_joint", "add_closure"), _LOOP),
         **dict.fromkeys(("add_gear", "add_mimic", "add_belt"), _GEAR),
+        **dict.fromkeys(("add_differential", "add_gearbox"), "Builder.add_transmission(name, motors, joints, matrix)"),
         "add_cam": _CAM,
         "add_bushing": f"Builder.add_joint(name, {_BUSHING}, parent, child)",
         **dict.fromkeys(("add_motor", "add_actuator"), _MOTOR),

@@ -14,7 +14,7 @@ free        quaternion x, y, z, w;        position; quaternion            v: ang
 
 A nonzero `ref` of a hinge or slide is included in qpos and in q, see :mod:`sarrus.io.mujoco`. Joints are in the order in which they were added. For
 models read from MJCF, or converted by :func:`sarrus.io.from_mujoco`, this is MuJoCo's order. For other models, the argument `joints` sets MuJoCo's
-order.
+order. Motors of transmissions are tendons in MuJoCo and have no entries in qpos; their coordinates follow from those of the joints.
 
 Conventions of Pinocchio's q and v. Joints correspond by their names; Pinocchio's vectors are in the order of Pinocchio's model:
 
@@ -146,9 +146,14 @@ def _turned(
     robot: Mechanism, q: ArrayLike, v: ArrayLike | None, joints: Iterable[str] | None, *, back: bool
 ) -> Array | tuple[Array, Array]:
     names = ("qpos", "qvel") if back else ("q", "v")
-    x = _sized(names[0], q, checked_mechanism(robot).nq)
-    y = _sized(names[1], np.zeros(robot.nv) if v is None else v, robot.nv)
-    x_new, y_new = np.empty_like(x), np.empty((*np.broadcast_shapes(x.shape[:-1], y.shape[:-1]), robot.nv))
+    own, fewer = (checked_mechanism(robot).nq, robot.nv), len(robot._motors)
+    other = own[0] - fewer, own[1] - fewer  # motors of transmissions have no entries in qpos and qvel
+    (nq, nv), (new_nq, new_nv) = (other, own) if back else (own, other)
+    x, y = _sized(names[0], q, nq), _sized(names[1], np.zeros(nv) if v is None else v, nv)
+    x_new, y_new = (
+        np.empty((*x.shape[:-1], new_nq)),
+        np.empty((*np.broadcast_shapes(x.shape[:-1], y.shape[:-1]), new_nv)),
+    )
     iq = iv = 0
     for joint in _in_order(robot, joints):
         sarrus, mujoco = (joint.q_slice, joint.v_slice), (slice(iq, iq + joint.nq), slice(iv, iv + joint.nv))
@@ -165,6 +170,9 @@ def _turned(
             parts = np.broadcast_arrays(*((angular, linear) if back else (linear, angular)))
             y_new[..., new_v] = np.concatenate(parts, axis=-1)
         iq, iv = iq + joint.nq, iv + joint.nv
+    if back:
+        robot._set_motors(x_new)
+        robot._set_motors(y_new, rate=True)
     return x_new if v is None else (x_new, y_new)
 
 
@@ -176,7 +184,7 @@ def _sized(name: str, x: ArrayLike, n: int, owner: str = "this mechanism") -> Ar
 
 
 def _in_order(robot: Mechanism, names: Iterable[str] | None) -> Iterator[Joint]:
-    moving = {name: robot.joint(name) for name in robot.joints if robot.joint(name).nq}
+    moving = {name: joint for name in robot.joints if (joint := robot.joint(name)).nq and name not in robot._motors}
     specs = {spec.name: spec for spec in robot.description.joints}
     order = list(moving) if names is None else checked_names("joints", names)
     for name in order:

@@ -104,6 +104,12 @@ def couple(coordinates, name="gear", **keywords):
     scene().add_coupler(name, coordinates, **keywords)
 
 
+def transmit(
+    motors=("left", "right"), joints=("hinge", ("sleeve", 1)), matrix=((2.0, 1.0), (2.0, -1.0)), name="belts", **numbers
+):
+    scene().add_transmission(name, motors, joints, matrix, **numbers)
+
+
 def prescribe(joint="hinge", law=0.0):
     scene().add_prescribed_motion("drive", joint, law)
 
@@ -305,6 +311,28 @@ CONSTRAINTS = {
     "coupled to a planar displacement": (lambda: couple({("ice", 1): 1}), ModelError, r"coordinate 1 of joint 'ice' \(Planar\) is not a velocity"),
     "coupled to a closing joint": (lambda: couple({"rivet": 1}), ModelError, "'gear' refers to joint 'rivet', which closes a loop and so has no coordinates"),
     "coupled to a joint that came to close": (lambda: chosen_loop(lambda b: b.add_coupler("gear", {"top": 1})), ModelError, "'gear' refers to joint 'top', which closes a loop .*tree=True"),
+    "transmission without a name": (lambda: transmit(name=3), ModelError, "a transmission needs a name; got 3"),
+    "motors in one word": (lambda: transmit(motors="left"), ModelError, "'belts': motors needs a list of one or more names; got 'left'"),
+    "motor twice": (lambda: transmit(motors=("left", "left")), ModelError, "'belts' names a motor twice: left, left"),
+    "motor with the name of a joint": (lambda: transmit(motors=("left", "hinge")), ModelError, "two joints are named 'hinge'"),
+    "joints of a transmission in one word": (lambda: transmit(joints="hinge"), ModelError, "'belts': joints needs a list .*got 'hinge'"),
+    "driven twice": (lambda: transmit(joints=("hinge", "hinge")), ModelError, "'belts' names coordinate 0 of joint 'hinge' twice"),
+    "driven where it closes a loop": (lambda: transmit(joints=("hinge", "rivet")), ModelError, "'belts' refers to joint 'rivet', which closes a loop"),
+    "driven quaternion": (lambda: transmit(joints=("hinge", ("socket", 0))), ModelError, r"joint 'socket' \(Spherical\) is not a velocity"),
+    "transmission of three by three": (lambda: transmit(matrix=np.eye(3)), ModelError, r"'belts': matrix must be \(2, 2\), a row for each motor"),
+    "transmission nan": (lambda: transmit(matrix=[[1, NAN], [1, 1]]), ModelError, "'belts': matrix needs finite numbers"),
+    "transmission in words": (lambda: transmit(matrix="G"), ModelError, "'belts': matrix needs rows of finite numbers, one for each motor; got 'G'"),
+    "motor that drives nothing": (lambda: transmit(matrix=[[1, 1], [0, 0]]), ModelError, "the row of motor 'right' in matrix has only zeros"),
+    "rotor lighter than nothing": (lambda: transmit(rotor_inertia=(1.0, -1.0)), ModelError, "'belts': rotor_inertia must be finite and not negative"),
+    "rotor nan": (lambda: transmit(rotor_inertia=NAN), ModelError, "'belts': rotor_inertia must be finite and not negative"),
+    "three rotors of two motors": (lambda: transmit(rotor_inertia=[1, 2, 3]), ModelError, r"'belts': rotor_inertia needs a number, or one for each motor: left, right; got \[1, 2, 3\]"),
+    "motor that brakes backwards": (lambda: transmit(friction=-1), ModelError, "'belts': motor 'left': Revolute: friction cannot be negative"),
+    "motor with reversed limits": (lambda: transmit(limits=[(-1, 1), (1, -1)]), ModelError, "'belts': motor 'right': Revolute: lower limit 1 is above upper limit -1"),
+    "armature of a transmission": (lambda: transmit(armature=1), ModelError, "'belts' has no property 'armature'; expected some of rotor_inertia, damping"),
+    "motor offset nan": (lambda: transmit(offset=NAN), ModelError, "'belts': offset needs a finite number, or one for each motor: left, right"),
+    "motors on nothing": (lambda: transmit(base="balk"), NameNotFoundError, "'belts': base: no body is named 'balk'; did you mean 'ball'"),
+    "linear in words": (lambda: transmit(linear="no"), ModelError, "'belts': linear must be True or False; got 'no'"),
+
     "coupled by a constant": (lambda: couple({"hinge": sarrus.laws.polynomial(2.0)}), ModelError, "'gear' has only constant terms; expected at least one that varies"),
     "product with an unknown joint": (lambda: couple({("hinge", "hing"): 1}), NameNotFoundError, "'gear': no joint is named 'hing'; did you mean 'hinge'"),
     "product of one of two": (lambda: couple({("hinge", "sleeve"): 1}), ModelError, r"'gear': joint 'sleeve' has 2 coordinates; give an index, such as \('sleeve', 0\)"),

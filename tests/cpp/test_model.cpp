@@ -54,6 +54,24 @@ void test_mechanism() {
   check(std::abs(robot.mass() - 3.0) < 1e-15, "its mass");
 }
 
+void test_transmissions() {
+  Builder b = four_bar();
+  model::Transmission belt{"belt", {"left", "right"}, {{"motor"}, {"pivot"}}, {{3.0, 0.0}, {2.0, -1.0}}};
+  belt.properties = {{"rotor_inertia", {1e-4, 2e-4}}, {"limits", {-1.0, 1.0}}}, belt.offset = {0.0, 0.5};
+  b.add_transmission(belt);
+  const model::Description& d = b.description();
+  const model::Joint& right = d.joints.back();
+  check(!d.joints[0].actuated && d.joints[0].tree && right.actuated && right.name == "right", "motors in the joints' stead");
+  check(right.joint.armature[0] == 2e-4 && right.joint.limits->second[0] == 1.0 && right.child == "right_rotor", "a rotor");
+  check(model::motors_of(d).size() == 2 && model::motors_of(d)[1].second->name == "belt_right", "its coupler");
+  const model::JointCoordinates q = model::with_motors(d, {{"motor", {0.2}}, {"left", {7.0}}});
+  check(q.size() == 3 && q[2].first == "right" && std::abs(q[2].second[0] - 0.9) < 1e-15, "a motor follows the joints");
+  belt.motors = {"a", "b"}, belt.matrix[1] = {0.0, 0.0};
+  check_refused([&] { b.add_transmission(belt); },
+                "transmission 'belt': the row of motor 'b' in matrix has only zeros; expected a ratio to at least one joint");
+  check(d.joints.size() == 6, "nothing was changed");
+}
+
 void test_refusals() {
   Builder b = four_bar();
   b.add_coupler("gear", {{"motor", 0, {1.0}}, {"pin1", 0, {2.0, 0.5}}});
@@ -174,8 +192,8 @@ void test_numbers() {
 int main(int, char** arguments) {
   std::stringstream text;
   text << std::ifstream(arguments[1]).rdbuf();
-  test_mechanism(), test_refusals(), test_identity(), test_inertias(), test_touching_pairs(), test_json(text.str()),
-      test_numbers();
+  test_mechanism(), test_transmissions(), test_refusals(), test_identity(), test_inertias(), test_touching_pairs(),
+      test_json(text.str()), test_numbers();
   std::printf("%d checks, %d failures\n", checks, failures);
   return failures != 0;
 }

@@ -20,6 +20,7 @@ MODULES = [
 # fields of whichever type of joint it is; what a layer above makes
 OF_ANY_TYPE = {
     "Builder.add_cable(passive)",
+    "Builder.add_transmission(properties)",
     "Builder.set_joint(changes)",
     "IntegrationError.__init__(trajectory)",
 }

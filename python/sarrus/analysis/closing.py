@@ -394,7 +394,7 @@ def positions(robot: LoopFunctions) -> _core.Positions:
     def make() -> _core.Positions:
         d = robot.description
         limits = [None if j.joint.limits is None else tuple(x.tolist() for x in j.joint.limits) for j in d.joints]
-        home = robot._at(d.home) if d.home else None
+        home = robot._at(d.home) if d.home or robot._motors else None
         variants: Any = robot if robot._base is not robot and cast(Any, robot)._changes else None
         return _core.Positions(robot, limits, home, *((variants._varied, variants._changes) if variants else ()))
 

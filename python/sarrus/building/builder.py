@@ -13,7 +13,7 @@ from .. import _core
 from .._arrays import Array, ArrayLike
 from .._renamed import renamed_arguments, renamed_attribute
 from ..description.constraints import DECLARED, KINDS, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
-from ..description.joints import PARAMETERS, Cable, Fixed, JointType
+from ..description.joints import PARAMETERS, Cable, Fixed, JointType, Prismatic, Revolute
 from ..description.specs import BodySpec, FrameSpec, JointSpec, SpringSpec, VisualSpec
 from ..errors import ModelError, check_printable, warn_of_model
 from ..laws import Law, as_law
@@ -459,6 +459,78 @@ class Builder(Changes):
         products = tuple(product(key, value, subject) for key, value in by_coordinate.items() if is_product(key, value))
         law = offset if isinstance(offset, Law) else None
         self._add(CouplerSpec, name, terms, 0.0 if law else offset, law, products)
+
+    def add_transmission(
+        self,
+        name: str,
+        motors: Iterable[str],
+        joints: Iterable[Coordinate],
+        matrix: ArrayLike,
+        *,
+        rotor_inertia: ArrayLike = 0.0,
+        offset: ArrayLike = 0.0,
+        base: str | None = None,
+        linear: bool = False,
+        **properties: Any,
+    ) -> None:
+        """Add motors that drive joints through gears, belts or cables: differentials, remote motors, coupled fingers.
+
+        The coordinates of the motors are motors = G joints + offset. For each motor, this method adds a massless body, "MOTOR_rotor", an actuated
+        joint with the motor's name, and a coupler, "NAME_MOTOR". The joints no longer have motors of their own; they are tree joints. The rotors add
+        G^T J G to the mass matrix of the joints, and motor torques tau act on the joints as G^T tau. There may be fewer or more motors than joints.
+
+        Parameters
+        ----------
+        name : name of the transmission
+        motors : names of the motors, in the order of the rows of the matrix
+        joints : coordinates in the order of the columns: names of joints, or (name, index) if a joint has several coordinates; see
+            :meth:`add_coupler`
+        matrix : G, (motors, joints), ratios of the motors to the coordinates [rad/rad; rad/m for a prismatic joint]
+        rotor_inertia : inertia of each rotor about its axis, number or (motors,) [kg m2; kg if linear]
+        offset : coordinates of the motors if all joints are at zero, number or (motors,) [rad; m if linear]
+        base : name of the body or frame that carries the motors; default: the parent of the first joint
+        linear : True if the motors move along a line; their coordinates are displacements [m]
+        properties : limits, velocity_limit, effort_limit, damping, friction, stiffness, rest of the motors, as for every joint type: one value, or a
+            list with a value for each motor
+
+        Raises
+        ------
+        ModelError
+            - The matrix does not have this shape, or one of its rows is zero.
+            - A coordinate cannot be coupled, see :meth:`add_coupler`, or a joint is a loop joint.
+
+        Notes
+        -----
+        Rotors turn relative to `base`. Their gyroscopic moments, and loads of bearings by tensions of belts and cables, are not included.
+
+        Examples
+        --------
+        A differential: both motors together bend the wrist, and against each other they turn it.
+
+        >>> import sarrus
+        >>> b = sarrus.Builder("wrist")
+        >>> for body, joint, axis, parent in (("yoke", "bend", "y", "ground"), ("hand", "roll", "x", "yoke")):
+        ...     b.add_body(body, sarrus.Inertia.sphere(1.0, 0.1))
+        ...     b.add_joint(joint, sarrus.Revolute(axis), parent, body)
+        >>> b.add_transmission("cables", ["left", "right"], ["bend", "roll"], [[20, 10], [20, -10]], rotor_inertia=1e-4)
+        >>> wrist = b.build()
+        >>> wrist.actuated
+        ('left', 'right')
+        >>> wrist.assemble(fixed={"bend": 0.1, "roll": 0.2}).round(12).tolist()
+        [0.1, 0.2, 4.0, 0.0]
+        """
+        numbers, kind = {"rotor_inertia": rotor_inertia, **properties}, Prismatic if linear else Revolute
+        driven, body, place, parts = self._core.transmission(
+            name, motors, joints, matrix, offset, base, linear, numbers
+        )
+        joint_specs = [replace(x, actuated=False, tree=True) if x.name in driven else x for x in self._joints.values()]
+        rotors, couplers = [], []
+        for motor, rotor, coupler, fields, terms, start in parts:
+            rotors.append(BodySpec(rotor, Inertia.zero()))
+            joint_specs.append(JointSpec(motor, kind(**fields), body, rotor, place, actuated=True))
+            couplers.append(CouplerSpec(coupler, terms, start))
+        bodies, constraints = (*self._bodies.values(), *rotors), (*self._constraints.values(), *couplers)
+        self._become(bodies=bodies, joints=joint_specs, constraints=constraints)
 
     def add_prescribed_motion(self, name: str, joint: Coordinate, law: Law | float) -> None:
         """Prescribe a coordinate of a joint as a function of time, q(t) = law(t): one constraint row. The joint's coordinates remain in q.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import cached_property, partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -13,7 +13,7 @@ from .. import _core
 from .._arrays import Array, ArrayLike, checked_count
 from .._deferred import dataclass
 from .._showing import table
-from ..description.constraints import ConstraintSpec
+from ..description.constraints import ConstraintSpec, CouplerSpec
 from ..description.joints import JointType
 from ..description.specs import Description, JointSpec
 from ..errors import ModelError, ShapeError, check_name, warn_of_model
@@ -238,6 +238,21 @@ class StateFunctions(_core.Mechanism):
         rows = {name: c for name, c in self._constraints.items() if not all(c.holonomic)}
         return {name: c.spec.joints_related if isinstance(c.spec, ConstraintSpec) else () for name, c in rows.items()}
 
+    @cached_property
+    def _motors(self) -> dict[str, CouplerSpec]:
+        """Motors of transmissions, and the couplers that determine their coordinates."""
+        specs = {spec.name: spec for spec in self.description.constraints}
+        return {motor: cast(CouplerSpec, specs[name]) for motor, name in _core.motors_of(self.description).items()}
+
+    def _set_motors(self, q: Array, known: Container[str] = (), *, rate: bool = False) -> None:
+        """Set the coordinates (..., nq) of motors, except those in `known`, from those of the joints; velocities (..., nv) if `rate`."""
+        for motor, coupler in self._motors.items():
+            terms = [(self.joint(name), k, c) for name, k, (c, *_) in coupler.terms if name != motor]
+            if motor not in known and not any(joint.closes_loop for joint, *_ in terms):
+                moved = sum(c * q[..., (joint.v_slice if rate else joint.q_slice).start + k] for joint, k, c in terms)
+                at = self.joint(motor).v_slice if rate else self.joint(motor).q_slice
+                q[..., at.start] = (0.0 if rate else coupler.offset) - moved
+
     # ---- parts -------------------------------------------------------------------------------------------------------
 
     @property
@@ -437,11 +452,15 @@ class StateFunctions(_core.Mechanism):
         return self._at(named[name])
 
     def _at(self, coordinates: Iterable[tuple[str, ArrayLike]]) -> Array:
-        """Return a configuration (nq,) with these coordinates of joints; all other joints are neutral. Loop joints are ignored."""
-        q = self.neutral()
-        for name, x in coordinates:
+        """Return a configuration (nq,) with these coordinates of joints; loop joints are ignored.
+
+        Other motors of transmissions follow their joints, and all other joints are neutral.
+        """
+        q, by_joint = self.neutral(), dict(coordinates)
+        for name, x in by_joint.items():
             if not self.joint(name).closes_loop:
                 q[self.joint(name).q_slice] = x
+        self._set_motors(q, by_joint)
         return q
 
     def _drawn(self, rng: np.random.Generator, size: int | tuple[int, ...], metre: float = 1.0) -> Array:

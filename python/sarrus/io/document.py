@@ -41,7 +41,8 @@ LATE = r"(\s+)(<\?xml[^>]*\?>)"  # an XML declaration after blank space
 # pattern of comments, and of sections that may contain "<!--". An unclosed comment or section extends to the end of the text, so that matching
 # takes linear time
 COMMENT = r"<!--(?P<inside>.*?)(?P<end>-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)"
-WITH_TEXT = ("sdf", "gazebo", "model")  # elements that contain text; other formats use attributes only
+# elements that contain text; formats other than SDF mostly use attributes
+WITH_TEXT = ("sdf", "gazebo", "model", "transmission", "ros2_control")
 # largest number of joints and constraints between two bodies: six rows fix the pair, and the cost of redundant rows grows with the cube of their
 # number
 MOST_BETWEEN_TWO = 100

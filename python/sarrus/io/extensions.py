@@ -6,7 +6,8 @@
 `drake:tendon_constraint`       a coupler if the tendon is rigid and its two limits are equal; otherwise a warning
 `drake:linear_spring_damper`    a spring
 `drake:rotor_inertia`,          the armature (rotor inertia times gear ratio squared) of a joint: in a URDF the joint that the
-`drake:gear_ratio`              `<transmission>` drives, in an SDF the joint that contains the tags
+`drake:gear_ratio`              `<transmission>` drives, in an SDF the joint that contains the tags. In a differential: the motor's
+                                rotor inertia
 `drake:mu_dynamic`              the friction coefficient of a collision shape. `drake:mu_static` is used if it is the only one of the two; a warning
                                 if the two differ
 `drake:linear_bushing_rpy`      a Gimbal joint with six degrees of freedom between frames A and C, with six springs and dampers. The torques equal
@@ -20,8 +21,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable, Iterator
+from typing import Any
 
+import numpy as np
+
+from .._arrays import Array
 from ..building.builder import Builder
 from ..description import joints
 from ..spatial import Transform
@@ -54,15 +59,58 @@ def coupled(model: Element) -> set[str]:
 
 
 def armatures(robot: Element) -> dict[str, float]:
-    """Return joint -> armature [kg m², kg] of the rotors in a URDF's transmissions."""
+    """Return joint -> armature [kg m², kg] of the rotors in a URDF's transmissions of one motor."""
     rotors: dict[str, float] = {}
     for transmission in robot.all("transmission"):
-        rotor = [part for motor in transmission.all("actuator") for part in motor.all(*ROTOR)]
-        numbers = {part.tag: part.number("value") for part in rotor}
-        if inertia := numbers.get(ROTOR[0], 0.0):
-            ratio = numbers.get(ROTOR[1], 1.0)
-            rotors |= {name: inertia * ratio**2 for joint in transmission.all("joint") if (name := joint.get("name"))}
+        if _kind(transmission) not in RATIOS and (armature := _armature(transmission.all("actuator"))):
+            rotors |= {name: armature for joint in transmission.all("joint") if (name := joint.get("name"))}
     return rotors
+
+
+def _armature(motors: Iterable[Element]) -> float:
+    numbers = {part.tag: part.number("value") for motor in motors for part in motor.all(*ROTOR)}
+    return numbers.get(ROTOR[0], 0.0) * numbers.get(ROTOR[1], 1.0) ** 2
+
+
+# kind of ros_control's transmissions of two motors and two joints -> matrix, from the reductions of motors and joints
+RATIOS: dict[str, Callable[..., list[list[float]]]] = {
+    "DifferentialTransmission": lambda a, b, j, k: [[a * j, a * k], [b * j, -b * k]],
+    "FourBarLinkageTransmission": lambda a, b, j, k: [[a * j, 0.0], [b, b * k]],
+}
+
+
+def _kind(transmission: Element) -> str:
+    texts = [part.content for part in transmission.all("type", "plugin")]
+    return next(iter(texts), transmission.get("type") or "").strip().rpartition("/")[2]
+
+
+def transmissions(robot: Element) -> Iterator[tuple[Element, list[str], list[str], Array, dict[str, Any]]]:
+    """Yield the differentials and four-bar linkages of ros_control and ros2_control; warn about those that are not complete.
+
+    Each has its element, motors, joints, matrix and other arguments of ``Builder.add_transmission``.
+    """
+    inside = (part for control in robot.all("ros2_control") for part in control.all("transmission"))
+    for element in (*robot.all("transmission"), *inside):
+        if (kind := _kind(element)) not in RATIOS:
+            continue
+        motors, joints = (sorted(element.all(tag), key=_role) for tag in ("actuator", "joint"))
+        if (len(motors), len(joints)) != (2, 2):
+            element.note(
+                f"{element} is not read: {len(motors)} actuators and {len(joints)} joints; expected two of each"
+            )
+            continue
+        ratios = [
+            next((part.number(None) for part in end.all("mechanicalReduction", "mechanical_reduction")), 1.0)
+            for end in (*motors, *joints)
+        ]
+        matrix, zeros = np.array(RATIOS[kind](*ratios)), [joint.child_number("offset", 0.0) for joint in joints]
+        numbers = {"offset": -matrix @ zeros, "rotor_inertia": [_armature([motor]) for motor in motors]}
+        names = [[end.text("name") for end in ends] for ends in (motors, joints)]
+        yield element, names[0], names[1], matrix, numbers
+
+
+def _role(end: Element) -> str:
+    return end.get("role") or next((part.content.strip() for part in end.all("role")), "")
 
 
 def friction(collision: Element) -> dict[str, float]:

@@ -324,6 +324,7 @@ URDF = Format(
         "joint": "name type (independent) | origin parent child axis limit dynamics mimic (calibration safety_controller)",
         "drake:joint": "name type | origin parent child axis limit dynamics drake:screw_thread_pitch",
         "drake:screw_thread_pitch": "value |",
+        "transmission": "name type | (type joint)",
         "frame": "name link xyz rpy |",
         "origin": "xyz rpy |",
         "mass": "value |",
@@ -355,6 +356,7 @@ URDF = Format(
         Row("joint", "limit/@velocity", "velocity_limit", BOUND, unit=_SPEED),
         Row("joint", "dynamics/@damping", "damping", POSITIVE, unit=_DAMPING),
         Row("joint", "dynamics/@friction", "friction", POSITIVE, unit=_EFFORT),
+        Row("transmission", "actuator/drake:rotor_inertia/@value", "armature", CUSTOM, unit=_INERTIA),  # times drake:gear_ratio, squared
         Row("springStiffness springReference turnGravityOff", "", note="<{tag}> in <gazebo> is not read"),
         Row("selfCollide self_collide", "", values="false 0", note="<{tag}> is not read: links that no joint connects may touch each other"),
         Row("dampingFactor", "", note="<dampingFactor> in <gazebo> is not read: links move without this drag"),

@@ -52,13 +52,14 @@ from ..spatial import Inertia, Rotation, Transform
 from .document import Element, at, check_pairs, free_name, parse
 from .formats import MJCF, WAY_OUT
 from .mjcf_document import DEEPEST, Document, body_inertia, geom_of, include, masks_of, referred, show_geom, touch_geoms
-from .mujoco import HERE, Drives, Ends, Hinge, Tree, greatest, joint_type, note_contacts, point_of
+from .mujoco import HERE, MOTOR, Drives, Ends, Hinge, Tree, greatest, joint_type, note_contacts, point_of
 
 Sites = dict[str, tuple[str, Transform]]  # name -> body and pose in it
 Tendons = dict[str, dict[str, float] | None]  # tendon -> (joint -> coefficient); None for spatial tendons
 # tags whose elements share one set of names; elements of other tags, such as geoms, may have the name of a joint
 JOINTS = ("joint", "freejoint")
 STRING = ("stiffness", "damping")  # attributes of a straight tendon, which is read as a spring with a damper
+ROTOR = ("range", *(name for name, _ in MOTOR.values()))  # attributes of a fixed tendon with armature
 UNGUIDED = "<spatial> tendons other than springs between two sites are not read"
 DEFAULT = (0.0, 1.0, 0.0, 0.0, 0.0)  # polycoef of an equality
 
@@ -213,10 +214,13 @@ class _Reader(Document):
             if name in tendons:
                 element.fail("has the same name as another tendon")
             straight = element.tag == "spatial" and [part.tag for part in element.children] == ["site", "site"]
-            unread = {key: x for key, x in element.attributes.items() if not (straight and key in STRING)}
+            if element.tag == "fixed" and element.number("armature", 0.0):
+                self.rotors[name] = element
+            known = STRING if straight else ROTOR if name in self.rotors else ()
+            unread = {key: x for key, x in element.attributes.items() if key not in known}
             MJCF.remark(replace(element, attributes=unread))
             for limited, limits in (("limited", "range"), ("actuatorfrclimited", "actuatorfrcrange")):
-                if self.limit(element, limited, limits):
+                if limits not in known and self.limit(element, limited, limits):
                     element.note(f"{limits} of tendons is not read")
             tendons[name] = None
             if element.tag == "fixed":
@@ -229,6 +233,21 @@ class _Reader(Document):
             else:
                 element.note(UNGUIDED)
         return tendons
+
+    def transmissions(self, tree: Tree, tendons: Tendons, drives: Drives) -> None:
+        """Add the fixed tendons with armature, which are transmissions."""
+        for name, element in self.rotors.items():
+            numbers = {key: element.several(key, 3, (0.0,)) for key, _ in MOTOR.values()}
+            if any(any(higher) for _, *higher in numbers.values()):
+                element.note("nonlinear stiffness and damping of tendons are not read")
+            length, reference = tendons[name] or {}, tree.qpos0 | self.springrefs
+            rest = element.several("springlength", 2, (-1.0,))
+            if rest[0] < 0.0:
+                rest = (sum(c * reference[joint][0] for joint, c in length.items()),)
+            limits, first = self.limit(element, "limited", "range"), {key: x[0] for key, x in numbers.items()}
+            with at(element):
+                drive = drives.sums.get(("tendon", name))
+                tree.transmit(name, length, drive, rest, limits, first, self.off, element.note)
 
     def string(self, name: str, sites: Sites) -> Ends:
         """Return (body, point) of the two ends of a straight spatial tendon."""
@@ -276,7 +295,8 @@ class _Reader(Document):
             if kind == "tendon":
                 name = referred(element, "tendon", tendons)
                 if (length := tendons[name]) is not None:
-                    drives.add_tendon(length, gear, most, *motor, element.note)
+                    rotor = ("tendon", name) if name in self.rotors else None
+                    drives.add_tendon(length, gear, most, *motor, element.note, rotor)
                     continue
             elif kind:
                 name = referred(element, kind, joints)
@@ -304,6 +324,7 @@ class _Reader(Document):
         )
         check_pairs((tuple(pair) for pair in ends if pair), self.root.source)
         self.strings: dict[str, Element] = {}
+        self.rotors: dict[str, Element] = {}  # fixed tendons with armature
         self.springrefs: dict[str, tuple[float, ...]] = {}
         tendons = self.tendons(joints)
         drives = self.drives(joints, tendons)
@@ -318,6 +339,7 @@ class _Reader(Document):
         for element in equalities if "equality" not in self.off else ():
             with at(element):
                 self.equality(tree, element, sites, tendons)
+        self.transmissions(tree, tendons, drives)
         tree.set_reference()
         reference = tree.reference()
         for element in self.grouped("keyframe"):

@@ -12,7 +12,8 @@ The table lists the arrays of a compiled model and their counterparts in the mec
                            limits, stiffness, damping, frictionloss as friction, armature
 `eq_*`: connect, weld      loop joints, Spherical and Fixed (Spherical if torquescale is zero)
 `eq_*`: joint, tendon      couplers, with polynomials up to degree 4. Constraints are exact: solref and solimp are not read
-`tendon_*`, `wrap_*`       fixed tendons in equalities and actuators; tendons between two sites as springs, or as distances in equalities
+`tendon_*`, `wrap_*`       fixed tendons in equalities and actuators; tendons between two sites as springs, or as distances in equalities.
+                           A fixed tendon with armature is a transmission: its motor's coordinate, the length of the tendon, is at the end of q
 `actuator_*`               their joints are actuated, with an effort_limit from gear and ranges; control laws are not read
 `site_*`                   frames
 `qpos0`, `key_qpos`        configurations; "qpos0" is home too
@@ -26,7 +27,7 @@ other arrays               a warning, if they act on bodies
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, combinations_with_replacement, product
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -75,6 +76,13 @@ UNREAD = dict.fromkeys(
     "nmocap": "mocap bodies do not move",
 }  # fmt: skip
 UNREAD |= {f"geom_{row.name}": row.note for row in MJCF.rows if row.element == "geom"}
+SLACK = "a tendon whose springlength is a range is not read: springs that are slack in a range are not supported"
+# field of a motor -> attribute of a fixed tendon with armature, which is a transmission, and flag that disables it
+MOTOR = {
+    "armature": ("armature", ""), "damping": ("damping", "damper"), "friction": ("frictionloss", "frictionloss"),
+    "stiffness": ("stiffness", "spring"),
+}  # fmt: skip
+TRANSMITTED = ("tendon_limited", *(f"tendon_{name}" for name, _ in MOTOR.values()))
 KINDS = ("free", "ball", "slide", "hinge")
 HIDDEN = 3  # first group of geoms that MuJoCo hides by default
 
@@ -192,8 +200,7 @@ class Tree:
     ) -> None:  # fmt: skip
         """Add a spring between points of two bodies. A negative length `rest` means the distance that :meth:`distance` returns."""
         if len(set(rest)) > 1:
-            fact = "a tendon whose springlength is a range is not read"
-            note(f"{fact}: springs that are slack in a range are not supported")
+            note(SLACK)
         elif ends[0][0] != ends[1][0]:
             length = self.distance(*ends, changed) if rest[0] < 0.0 else rest[0]
             self.builder.add_spring(name, *ends, stiffness=stiffness, rest_length=length, damping=damping)
@@ -218,6 +225,32 @@ class Tree:
                     terms["rest"] = rest
             spec = self.builder._joints[name]
             self.builder._joints[name] = replace(spec, joint=replace(spec.joint, **terms))
+
+    def transmit(
+        self, name: str, length: Mapping[str, float], drive: Array | None, rest: Sequence[float],
+        limits: tuple[float, ...] | None, numbers: Mapping[str, float], off: Container[str], note: Note,
+    ) -> None:  # fmt: skip
+        """Add a fixed tendon with armature as a transmission, whose motor has the length of the tendon as its coordinate.
+
+        `drive` has the largest force of its actuators, None without actuators. `rest` is the length, or the range of lengths, without spring force.
+        `numbers` are the tendon's attributes.
+        """
+        types = {joint: self.builder._joints[joint] for joint in length}
+        terms = {field: 0.0 if flag in off else numbers[name] for field, (name, flag) in MOTOR.items()}
+        if terms["stiffness"] and len(set(rest)) > 1:
+            note(SLACK)
+            terms["stiffness"] = 0.0
+        motor, linear = self.invent(name), any(spec.kind == "Prismatic" for spec in types.values())
+        self.builder.add_transmission(
+            "tendon", [motor], list(length), [list(length.values())], rotor_inertia=terms.pop("armature"), linear=linear,
+            limits=None if "limit" in off else limits, rest=rest[0] if terms["stiffness"] else 0.0,
+            effort_limit=float(drive[0]) if drive is not None and np.isfinite(drive[0]) else None, **terms,
+        )  # fmt: skip
+        # joints of the tendon may have actuators of their own
+        for joint in (joint for joint, spec in types.items() if spec.actuated):
+            self.builder.set_joint(joint, actuated=True)
+        if drive is None:
+            self.builder.set_joint(motor, actuated=False)
 
     def add_site(self, name: str, body: str, place: Transform) -> None:
         """Add the frame of a site. If a body has the site's name, which MuJoCo allows, the frame gets another name."""
@@ -392,14 +425,21 @@ class Drives:
         self.sums[joint] = self.sums.get(joint, 0.0) + numbers
 
     def add_tendon(
-        self, length: Mapping[Any, float], gear: float, most: float, armature: float, damping: float, note: Note
-    ) -> None:
-        """Add an actuator of a fixed tendon. Its gear ratio to each joint is `gear` times the tendon's coefficient of the joint."""
-        if len(length) > 1:
-            note("an actuator of a tendon with several joints is read as a motor at each of them")
-            if armature or damping:
-                note("armature and damping of actuators of tendons are not read")
-                armature = damping = 0.0
+        self, length: Mapping[Any, float], gear: float, most: float, armature: float, damping: float, note: Note,
+        rotor: Any = None,
+    ) -> None:  # fmt: skip
+        """Add an actuator of a fixed tendon. Its gear ratio to each joint is `gear` times the tendon's coefficient of the joint.
+
+        `rotor` is the key of a tendon with armature, which is a transmission; None for other tendons.
+        """
+        if len(length) > 1 and rotor is None:
+            cure = "for one motor of all of them, use Builder.add_transmission"
+            note(f"an actuator of a tendon with several joints is read as a motor at each of them; {cure}")
+        if (len(length) > 1 or rotor is not None) and (armature or damping):
+            note("armature and damping of actuators of tendons are not read")
+            armature = damping = 0.0
+        if rotor is not None:
+            length = {rotor: 1.0}
         for joint, coefficient in length.items():
             self.add(joint, gear * coefficient, most, armature, damping)
 
@@ -462,13 +502,15 @@ def read(model: Any) -> Builder:
         name or tree.invent(f"{bodies[body]}_{KINDS[kind]}")
         for name, body, kind in zip(joints, model.jnt_bodyid, model.jnt_type, strict=True)
     ]
-    _add_bodies(tree, model, bodies, joints, off, note)
+    drives = _drives(model, note)
+    _add_bodies(tree, model, bodies, joints, drives, off, note)
     sites = [(bodies[model.site_bodyid[i]], _place(model, "site", i)) for i in range(model.nsite)]
     for name, (body, place) in zip(_names(model, "site", model.nsite), sites, strict=True):
         if name:
             tree.add_site(name, body, place)
     strings = _strings(model, bodies, sites)
-    _note_unread(model, [k for k in range(getattr(model, "ntendon", 0)) if k not in strings], note)
+    rotors = _rotors(model)
+    _note_unread(model, strings, rotors, note)
     _add_springs(tree, model, strings, off, note)
     for i in range(0 if "equality" in off else model.neq):
         if model.eq_active0[i]:
@@ -486,6 +528,13 @@ def read(model: Any) -> Builder:
         tree_bodies = [(body, bodies[parent], bool(n)) for body, parent, n in moving][1:]
         if note_contacts([(bodies[b], c, a) for b, c, a in masks], tree_bodies, note):
             _touch(tree.builder, model, bodies, note)
+    names = _names(model, "tendon", getattr(model, "ntendon", 0))
+    for k, length in rotors.items():
+        called = names[k] or f"tendon{k}", {joints[j]: c for j, c in length.items()}, drives.sums.get(("tendon", k))
+        rest, limits = (getattr(model, f"tendon_{name}")[k] for name in ("lengthspring", "range"))
+        numbers = {name: float(getattr(model, f"tendon_{name}")[k]) for name, _ in MOTOR.values()}
+        limits = tuple(limits.tolist()) if model.tendon_limited[k] else None
+        tree.transmit(*called, np.broadcast_to(rest, 2).tolist(), limits, numbers, off, note)
     tree.qpos0 = tree.coordinates(model.qpos0.tolist())  # quaternions with MuJoCo's signs
     tree.set_reference()
     for name, qpos in zip(_names(model, "key", model.nkey), model.key_qpos.tolist(), strict=True):
@@ -502,8 +551,9 @@ def _body_names(model: Any, note: Note) -> list[str]:
     return bodies
 
 
-def _add_bodies(tree: Tree, model: Any, bodies: list[str], joints: list[str], off: Sequence[str], note: Note) -> None:
-    drives = _drives(model, note)
+def _add_bodies(
+    tree: Tree, model: Any, bodies: list[str], joints: list[str], drives: Drives, off: Sequence[str], note: Note
+) -> None:
     for i in range(1, model.nbody):
         R = _rotation(model.body_iquat[i]).matrix
         about_com = R @ np.diag(model.body_inertia[i]) @ R.T
@@ -513,12 +563,13 @@ def _add_bodies(tree: Tree, model: Any, bodies: list[str], joints: list[str], of
         tree.add_body(bodies[i], bodies[model.body_parentid[i]], _place(model, "body", i), inertia, hinges)
 
 
-def _note_unread(model: Any, tendons: Sequence[int], note: Note) -> None:
-    """Warn about arrays that affect the dynamics and are not read. `tendons` has the indices of tendons whose springs and dampers are not read."""
+def _note_unread(model: Any, strings: Container[int], rotors: Container[int], note: Note) -> None:
+    """Warn about arrays that affect the dynamics and are not read. `strings` and `rotors` have the indices of springs and transmissions."""
     for attribute, warning in UNREAD.items():
         values: Any = getattr(model, attribute, 0)
-        if attribute in ("tendon_stiffness", "tendon_damping") and np.ndim(values):
-            values = values[tendons]
+        if attribute in TRANSMITTED and np.ndim(values):
+            springs = strings if attribute in ("tendon_stiffness", "tendon_damping") else ()
+            values = [x for k, x in enumerate(values) if k not in springs and k not in rotors]
         if np.any(values):
             note(warning or f"{attribute} is not read")
     if any(getattr(model.opt, name, 0.0) for name in ("density", "viscosity")):
@@ -609,7 +660,7 @@ def _rotation(quaternion: ArrayLike) -> Rotation:
 
 
 def _drives(model: Any, note: Note) -> Drives:
-    drives, n = Drives(), len(model.actuator_trntype)
+    drives, n, rotors = Drives(), len(model.actuator_trntype), _rotors(model)
     # an actuator may have several controls and several forces since MuJoCo 4
     control, out = (getattr(model, f"actuator_{name}", range(n)) for name in ("ctrladr", "outadr"))
     controls = getattr(model, "actuator_ctrlnum", np.ones(n))
@@ -634,7 +685,8 @@ def _drives(model: Any, note: Note) -> Drives:
             scalar = KINDS[model.jnt_type[target]] in ("slide", "hinge")
             drives.add(int(target), gear if scalar else 1.0, most if scalar else np.inf, armature, damping)
         elif kind == TENDON and (length := _length(model, target)) is not None:
-            drives.add_tendon(length, gear, most, armature, damping, note)
+            rotor = ("tendon", int(target)) if target in rotors else None
+            drives.add_tendon(length, gear, most, armature, damping, note, rotor)
         else:
             note("actuators that act on neither joints nor fixed tendons are not read")
     return drives
@@ -646,6 +698,13 @@ def _length(model: Any, tendon: int) -> dict[int, float] | None:
     if any(kind != WRAP_JOINT for kind in model.wrap_type[at]):
         return None
     return dict(zip(map(int, model.wrap_objid[at]), map(float, model.wrap_prm[at]), strict=True))
+
+
+def _rotors(model: Any) -> dict[int, dict[int, float]]:
+    """Return index -> coefficients by joint of the fixed tendons with armature."""
+    armature = getattr(model, "tendon_armature", np.zeros(0))
+    lengths = {int(k): _length(model, k) for k in np.flatnonzero(armature)}
+    return {k: length for k, length in lengths.items() if length and any(length.values())}
 
 
 def _strings(model: Any, bodies: list[str], sites: list[tuple[str, Transform]]) -> dict[int, Ends]:

@@ -24,7 +24,8 @@ a link called "ground"        becomes the body "ground_link", with a warning: "g
 <loop>, <loop_joint>, …       extensions that close loops: :mod:`sarrus.io.urdf_loops`
 drake:…                       ball, planar, screw and universal joints, and :mod:`sarrus.io.extensions`; <frame>: a frame
 transmission, ros2_control    the joints in these elements are actuated, and all others are passive, with a warning. Without these elements, all
-                              moving joints are actuated, except joints that follow another joint
+                              moving joints are actuated, except joints that follow another joint. DifferentialTransmission and
+                              FourBarLinkageTransmission become transmissions, whose motors drive the joints (`Builder.add_transmission`)
 `<collision>`                 a collision shape (`robot.contacts`): box, cylinder, sphere; a mesh, if its file exists, against planes.
                               Its friction is `<mu1>` in Gazebo's extensions of the link, or Drake's
 sensor, calibration,          ignored, because they do not affect the dynamics
@@ -93,6 +94,7 @@ def read(
     reader.add_joints()
     reader.add_closures()
     reader.add_couplers()
+    reader.add_transmissions()
     reader.add_drake_elements()
     _add_shapes(reader, beside, tuple(package_dirs))
     reader.builder.warnings += [*robot.notes, *reader.sidecar.notes]
@@ -218,6 +220,20 @@ class _Reader:
         for coupling in self.couplings:
             with at(coupling.element):
                 self.builder.add_coupler(self.names.new(coupling.name), coupling.terms)
+
+    def add_transmissions(self) -> None:
+        """Add the transmissions of two motors and two joints."""
+        for element, motors, joint_names, matrix, numbers in extensions.transmissions(self.robot):
+            single = [name for name in joint_names if name in self.types and self.types[name].nq == 1]
+            if self.sidecar.motors is not None or len(single) < 2:
+                reason = "the sidecar lists the motors" if len(single) == 2 else "it needs two joints of one axis"
+                element.note(f"{element} is not read: {reason}")
+                continue
+            if any(self.types[name].effort_limit is not None for name in joint_names):
+                element.note(f"effort limits of joints that {element} drives have no effect: set those of its motors")
+            with at(element):
+                name, motors = element.get("name") or "transmission", [self.names.new(motor) for motor in motors]
+                self.builder.add_transmission(name, motors, joint_names, matrix, **numbers)
 
     def add_drake_elements(self) -> None:
         """Add frames, and the constraints and springs of :mod:`sarrus.io.extensions`."""

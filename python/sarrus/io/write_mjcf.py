@@ -8,6 +8,7 @@ loops                         equalities between sites at the joint's frames: Fi
                               (one of their six rows is redundant)
 distances                     spatial tendons with an equality for their length
 couplers                      joint equalities of two joints; linear ones of more joints as an equality of a fixed tendon
+transmissions                 fixed tendons with the rotor inertia, damping, friction, springs and limits of the motors, which drive them
 springs between points        spatial tendons
 frames; home, configurations  sites; keyframes
 visuals                       massless geoms, except meshes
@@ -31,9 +32,9 @@ from ..shapes import Box, Capsule, Cylinder, Mesh, Plane, Sphere
 from ..spatial import Inertia, Transform
 from . import lowering
 from .document import Names
-from .formats import MJCF, has_passive, text_of
+from .formats import MJCF, has_passive, put, text_of
 from .lowering import Step, Writer, closes, coincident_points
-from .mujoco import HIDDEN
+from .mujoco import HIDDEN, MOTOR
 from .outline import Element, Link, Losses, add, depth_first, listed, no_shape, principal_axes, tree_links, wxyz
 
 # lower bound of moments of inertia [kg m²], written as boundinertia if a body has a smaller moment: MuJoCo requires more than mjMINVAL = 1e-15
@@ -59,7 +60,14 @@ class _Writer(Writer):
         self.equality, self.tendon, self.actuator = (ET.Element(tag) for tag in ("equality", "tendon", "actuator"))
         self.sites = Names()
         self.thin = False
+        ends = [spec.body for specs in (d.frames, d.visuals, d.shapes) for spec in specs]  # type: ignore[attr-defined]
+        ends += [body for spring in d.springs for body, _ in (spring.first, spring.second)]
+        self.motors: dict[str, Link] = {}  # coupler -> motor of a transmission, whose rotor is not written
         for link in depth_first(tree_links(robot)):
+            if (coupler := robot._motors.get(link.spec.name)) and link.outer not in ends:
+                self.motors[coupler.name] = link
+                del self.inertia[link.outer]
+                continue
             self.link_to[link.outer] = link
             self._body(link)
         mass = {"ground": 0.0} | {name: I.mass for name, I in self.inertia.items()}
@@ -223,6 +231,8 @@ class _Writer(Writer):
         if isinstance(spec, DistanceSpec):
             self._rod(spec)
             return True
+        if isinstance(spec, CouplerSpec) and spec.name in self.motors:
+            return self._motor(self.motors[spec.name], spec)
         return isinstance(spec, CouplerSpec) and spec.is_polynomial and self._coupler(spec)
 
     def loop_joint(self, spec: JointSpec) -> None:
@@ -251,6 +261,39 @@ class _Writer(Writer):
         ends = [self.robot.pose(q, body) @ [*point, 1.0] for body, point in spec.points]
         longer = spec.length - float(np.linalg.norm(ends[1] - ends[0]))
         add(self.equality, "tendon", name=spec.name, tendon1=spec.name, polycoef=(longer, 0, 0, 0, 0))
+
+    def _motor(self, link: Link, coupler: CouplerSpec) -> bool:
+        """Write a motor of a transmission as a tendon, whose length is the coordinate minus its offset; return False if a joint has several axes."""
+        motor, coordinates = link.spec, coupler.terms[1:]
+        if any((joint, index) not in self.coordinates for joint, index, _ in coordinates):
+            return False
+        step = Step(motor.name, link.axes[0], self.numbers(link, link.axes[0]))
+        numbers = self._numbers(step, motor)
+        self.note_missing(motor)
+        if coupler.offset:
+            self.losses.minor.append(
+                f"the offset of motor '{motor.name}': its coordinate becomes the length of the tendon"
+            )
+        tendon = add(self.tendon, "fixed", name=motor.name)
+        for field, (attribute, _) in MOTOR.items():
+            if numbers[field]:
+                put(tendon, f"@{attribute}", numbers[field])
+        if numbers["stiffness"]:
+            put(tendon, "@springlength", numbers["rest"] - coupler.offset)
+        if numbers["limits"] is not None:
+            put(tendon, "@range", [x - coupler.offset for x in numbers["limits"]])
+        for joint, index, (c, *_) in coordinates:
+            add(tendon, "joint", joint=self.coordinates[joint, index], coef=-c)
+        if motor.actuated:
+            most = numbers["effort_limit"]
+            add(
+                self.actuator,
+                "motor",
+                name=motor.name,
+                tendon=motor.name,
+                forcerange=(-most, most) if np.isfinite(most) else None,
+            )
+        return True
 
     def _coupler(self, spec: CouplerSpec) -> bool:
         """Write a coupler; return False if MJCF cannot represent it."""

@@ -10,6 +10,7 @@ loops                         ROBOT.yaml in the format of Gepetto's example-para
                               perpendicular axes. It lists the motors too, which URDF does not have
 couplers                      mimic, of two joints of one axis; other linear ones as Drake's tendon
 distances, springs            Drake's tags, which other readers ignore
+armature                      transmissions with Drake's rotor inertia, of joints of one axis
 frames                        massless links on fixed joints
 visuals                       visuals
 collision shapes              boxes, cylinders and spheres with their names; the ground's shapes are left out
@@ -43,7 +44,7 @@ class _Writer(Writer):
     """Writer of URDF."""
 
     format = URDF
-    drives_all = True
+    drives_all, scalar_only = True, ("rest", "armature")
 
     def __init__(self, robot: Mechanism, losses: Losses, path: Path) -> None:
         super().__init__(robot, losses, path)
@@ -51,6 +52,7 @@ class _Writer(Writer):
         self.root = ET.Element("robot", {"name": robot.name})
         self.loops: list[tuple[str, str, str]] = []
         self.movable: dict[str, bool] = {}  # moving joint in the file -> True for an actuated joint
+        self.armature: dict[str, float] = {}
         self.afloat = set[str]()  # names of Free joints
         self.elements: dict[str, Element] = {}
         tree = tree_links(robot)
@@ -70,6 +72,7 @@ class _Writer(Writer):
         self.constraints()
         for spring in d.springs:
             add_drake(self.root, spring, {}, words=False)
+        self._transmissions()
         self.declare_drake()
 
     def files(self) -> dict[Path, str]:
@@ -111,6 +114,18 @@ class _Writer(Writer):
             self.note_missing(link.spec)
             self._chain(link)
 
+    def _transmissions(self) -> None:
+        """Write a transmission for each rotor. Readers take joints without a transmission as passive, so that all other motors have one too."""
+        driven = [name for name, is_driven in self.movable.items() if self.armature and is_driven]
+        for name in dict.fromkeys((*self.armature, *driven)):
+            transmission = add(self.root, "transmission", name=f"{name}_transmission")
+            put(transmission, "type", "transmission_interface/SimpleTransmission")
+            put(add(transmission, "joint", name=name), "hardwareInterface", "hardware_interface/EffortJointInterface")
+            motor = add(transmission, "actuator", name=f"{name}_motor")
+            if name in self.armature:
+                add(motor, "drake:rotor_inertia", value=self.armature[name])
+                add(motor, "drake:gear_ratio", value=1.0)
+
     def _chain(self, link: Link) -> None:
         parts = list(self.chain(link))
         for _, _, (child, _) in parts[:-1]:
@@ -138,7 +153,9 @@ class _Writer(Writer):
         return element
 
     def _numbers(self, element: Element, step: Step, spec: JointSpec) -> None:
-        numbers = step.numbers
+        numbers = dict(step.numbers)
+        if armature := numbers.pop("armature", 0.0):
+            self.armature[step.name] = armature
         self.movable[step.name] = spec.actuated and step.pitch is None
         if step.pitch is not None:
             add(element, "mimic", joint=spec.name, multiplier=step.pitch, offset=0.0)

@@ -73,21 +73,21 @@ def test_a_number_of_joints_is_a_row(suffix, tmp_path, monkeypatch):
     assert f"/{row.place}` | `friction`" in formats.page()
 
 
-def test_armature_in_urdf_is_a_row(tmp_path, monkeypatch):
+def test_stiffness_in_urdf_is_a_row(tmp_path, monkeypatch):
     """A hypothetical element of URDF, also for joints with several coordinates."""
-    with pytest.raises(ModelError, match="cannot represent: armature of joint 'j'"):
-        rubbing(armature=0.2).save(tmp_path / "r.urdf")
+    with pytest.raises(ModelError, match="cannot represent: stiffness of joint 'j'"):
+        rubbing(stiffness=0.2).save(tmp_path / "r.urdf")
     monkeypatch.setattr(
-        formats.URDF, "rows", (*formats.URDF.rows, Row("joint", "dynamics/@armature", "armature", POSITIVE))
+        formats.URDF, "rows", (*formats.URDF.rows, Row("joint", "dynamics/@stiffness", "stiffness", POSITIVE))
     )
     b = sarrus.Builder("r")
-    for name, joint in (("one", sarrus.Revolute("y", armature=0.2)), ("ball", sarrus.Spherical(armature=0.1))):
+    for name, joint in (("one", sarrus.Revolute("y", stiffness=0.2)), ("ball", sarrus.Spherical(stiffness=0.1))):
         b.add_body(name, Inertia.sphere(1.0, 0.1))
         b.add_joint(f"{name} joint", joint, "ground", name, actuated=True)
     b.build().save(tmp_path / "r.urdf")
     other = sarrus.load(tmp_path / "r.urdf")
-    assert other.joint("one joint").type == sarrus.Revolute("y", armature=0.2)
-    assert other.joint("ball joint").type.armature.tolist() == [0.1] * 3
+    assert other.joint("one joint").type == sarrus.Revolute("y", stiffness=0.2)
+    assert other.joint("ball joint").type.stiffness.tolist() == [0.1] * 3
 
 
 @pytest.mark.parametrize("suffix", XML)

@@ -26,7 +26,7 @@ LOST = {
         "cable_platform": r"'cable1: Cable\(.*loop joints can be",
         "free_flyer": "stiffness of joint 'left1 hinge'",
         "macro_micro_arm": "stiffness of joint 'yaw'",
-        "gripper": "armature of joint 'left_driver'",
+        "gripper": "stiffness of joint 'left_link'",
         "sampler": "stiffness of joint 'swing'",
     },
     ".xml": ROLLING
@@ -472,7 +472,7 @@ def looped(joint, **options):
 
 ERRORS = {
     "gravity": (hinge((0, 0, -1)), ".urdf", r"gravity \(0.0, 0.0, -1.0\)"),
-    "springs": (hinge(stiffness=1, armature=1), ".urdf", "armature and stiffness of joint 'j'"),
+    "springs": (hinge(stiffness=1, armature=1), ".urdf", "stiffness of joint 'j'"),
     "uneven damping": (hinge(joint=sarrus.Spherical(damping=(1, 2, 3))), ".urdf", "differences between directions in damping of joint 'j'"),
     "uneven damping in MJCF": (hinge(joint=sarrus.Spherical(damping=(1, 2, 3))), ".xml", "differences between directions in damping of joint 'j'"),
     "damped floating": (hinge(joint=sarrus.Free(damping=1)), ".xml", "damping of Free joint 'j'"),
