@@ -22,16 +22,11 @@ import numpy as np
 import sarrus
 from sarrus.spatial import Rotation, Transform
 
-PACKAGES = ("robosuite", "dm_control", "gymnasium_robotics")  # roots that their files refer to
 FREE, BALL = 0, 1  # MuJoCo's mjtJoint
 
 
 class Refused(Exception):
     """The other program does not read the file."""
-
-
-class Still(Exception):
-    """Nothing in the file moves."""
 
 
 def moving(robot):
@@ -45,16 +40,24 @@ def states(n, count=3):
     return [(0.3 * (k > 0) * rng.normal(size=n), rng.normal(size=n)) for k in range(count)]
 
 
-def beside_mujoco(path, robot, by_name):
-    """Yield (quantity, error) of a robot and the compiled model of a file; `by_name` is False if the joints are in MuJoCo's order."""
+def theirs(path, tag):
+    """Return the other program's model of a file."""
+    try:
+        if tag == "robot":
+            import pinocchio
+
+            return pinocchio.buildModelFromUrdf(str(path))
+        import mujoco
+
+        return mujoco.MjModel.from_xml_path(str(path))
+    except (ValueError, RuntimeError) as error:
+        raise Refused(str(error)) from None
+
+
+def beside_mujoco(model, robot, by_name):
+    """Yield (quantity, error) of a robot and a compiled model; `by_name` is False if the joints are in MuJoCo's order."""
     import mujoco
 
-    try:
-        model = mujoco.MjModel.from_xml_path(str(path))
-    except ValueError as error:
-        raise Refused(str(error)) from None
-    if not model.nv:
-        raise Still
     data, joints = mujoco.MjData(model), moving(robot)
     specs = {spec.name: spec for spec in robot.description.joints}
     names = [model.joint(j).name or None for j in range(model.njnt)]
@@ -74,7 +77,10 @@ def beside_mujoco(path, robot, by_name):
     found = [robot.joint(name) for name in joints]
     limits = [np.concatenate([np.broadcast_to(j.type.limits[k], j.nv) if j.nv == 1 and j.type.limits is not None else np.full(j.nv, s * np.inf)
                               for j in found]) for k, s in ((0, -1), (1, 1))]  # fmt: skip
-    yield "limits", max(np.abs(np.nan_to_num(a - b, nan=0.0)).max(initial=0.0) for a, b in ((limits[0], low), (limits[1], high)))
+    yield (
+        "limits",
+        max(np.abs(np.nan_to_num(a - b, nan=0.0)).max(initial=0.0) for a, b in ((limits[0], low), (limits[1], high))),
+    )
     for dq, dv in states(model.nv):
         data.qpos[:] = model.qpos0
         mujoco.mj_integratePos(model, data.qpos, dq, 1.0)
@@ -104,13 +110,13 @@ def beside_mujoco(path, robot, by_name):
         yield "bias", relative(robot.bias_forces(q, v), T.T @ theirs)
         if not dq.any() and (robot.nc or data.ne):
             J = np.zeros((data.nefc, model.nv))
-            dense = mujoco.mj_isSparse(model) == 0
-            if dense:
-                J = data.efc_J.reshape(data.nefc, model.nv)[: data.ne]
-            else:
+            if mujoco.mj_isSparse(model):
                 mujoco.mju_sparse2dense(J, data.efc_J, data.efc_J_rownnz, data.efc_J_rowadr, data.efc_J_colind)
-                J = J[: data.ne]
-            yield "loops", angle(robot.constraint_jacobian(q), J @ T)
+            else:
+                J = data.efc_J.reshape(J.shape)
+            # where a loop is open, the rows of the two programs differ by as much
+            is_open = 3.0 * np.abs(data.efc_pos[: data.ne]).max(initial=0.0)
+            yield "loops", max(0.0, angle(robot.constraint_jacobian(q), J[: data.ne] @ T) - is_open)
 
 
 def relative(a, b):
@@ -123,26 +129,22 @@ def angle(J, K):
     bases = []
     for A in (J, K):
         size = np.linalg.norm(A, axis=1, keepdims=True)
-        _, s, Vt = np.linalg.svd(A / np.where(size > 1e-12, size, 1.0), full_matrices=False) if A.size else (0, np.zeros(0), A)
-        bases.append(Vt[: (s > 1e-5).sum()])
+        _, s, Vt = (
+            np.linalg.svd(A / np.where(size > 1e-12, size, 1.0), full_matrices=False) if A.size else (0, np.zeros(0), A)
+        )
+        bases.append(Vt[: (s > 1e-8).sum()])
     if len(bases[0]) != len(bases[1]):
         return 1.0
     return float(np.linalg.norm(bases[0] - bases[0] @ bases[1].T @ bases[1], 2)) if len(bases[0]) else 0.0
 
 
-def beside_pinocchio(path, robot):
-    """Yield (quantity, error) of a robot and Pinocchio's model of a URDF."""
+def beside_pinocchio(model, robot):
+    """Yield (quantity, error) of a robot and Pinocchio's model."""
     import pinocchio as pin
 
     from sarrus import interop
 
-    try:
-        model = pin.buildModelFromUrdf(str(path))
-    except (ValueError, RuntimeError) as error:
-        raise Refused(str(error)) from None
     data, names = model.createData(), list(model.names)[1:]
-    if not model.nv:
-        raise Still
     if set(names) != set(moving(robot)):
         yield f"joints {sorted(set(names) ^ set(moving(robot)))[:6]}", np.inf
         return
@@ -151,7 +153,12 @@ def beside_pinocchio(path, robot):
         q, v = interop.from_pinocchio_state(robot, model, their_q, dq + 0.5)
         M, h = pin.crba(model, data, their_q), pin.nonLinearEffects(model, data, their_q, dq + 0.5)
         M = np.triu(M) + np.triu(M, 1).T
-        order = np.concatenate([np.arange(model.nv)[model.idx_vs[k] : model.idx_vs[k] + model.nvs[k]] for k in map(model.getJointId, moving(robot))])
+        order = np.concatenate(
+            [
+                np.arange(model.nv)[model.idx_vs[k] : model.idx_vs[k] + model.nvs[k]]
+                for k in map(model.getJointId, moving(robot))
+            ]
+        )
         passive = np.concatenate([robot.joint(j).type.damping * v[robot.joint(j).v_slice]
                                   + robot.joint(j).type.friction * np.sign(v[robot.joint(j).v_slice]) for j in moving(robot)])  # fmt: skip
         yield "M", relative(robot.mass_matrix(q), M[np.ix_(order, order)])
@@ -183,53 +190,42 @@ def main():
     arguments = parser.parse_args()
     tolerance, count = 1e-6 if arguments.usd else 1e-9, Counter()
     warnings.simplefilter("ignore")
-    files = [f for folder in arguments.folders for f in sorted(folder.rglob("*")) if f.suffix in (".xml", ".urdf")]
-    for path in files:
+    files = [
+        (f, folder) for folder in arguments.folders for f in sorted(folder.rglob("*")) if f.suffix in (".xml", ".urdf")
+    ]
+    for path, folder in files:
         with contextlib.suppress(ET.ParseError):
             tag = ET.parse(path).getroot().tag
             if tag == "mujoco" or (tag == "robot" and not arguments.usd):
-                verdict, text = compared(path, tag, arguments.usd, tolerance)
+                verdict, text = compared(path, folder, tag, arguments.usd, tolerance)
                 count[verdict] += 1
                 if text:
                     print(f"{verdict:8} {path}\n   {text}", flush=True)
     print(dict(count))
 
 
-def compared(path, tag, usd, tolerance):
+def compared(path, folder, tag, usd, tolerance):
     """Return the verdict on a file, and what differs."""
-    roots = [p for p in path.parents if p.name in PACKAGES]
-    robot = None
+    robot, fault, errors = None, "", dict[str, float]()
     try:
-        try:
-            robot = converted(path) if usd else sarrus.load(path, package_dirs=roots)
-            fault = None
-        except (sarrus.ModelError, OSError) as error:
-            robot, fault = sarrus.mechanisms.pendulum(), error
-        errors = {}
-        compare = beside_pinocchio(path, robot) if tag == "robot" else beside_mujoco(path, robot, usd)
-        for quantity, error in compare:
-            errors[quantity] = max(errors.get(quantity, 0.0), float(error))
-    except Still:
-        return "still", ""
-    except Refused as error:
-        return ("neither" if fault_of(path, roots, usd) else "theirs"), f"{' '.join(str(error).split())[:200]}"
-    if fault is not None:
-        return "refused", " ".join(str(fault).split())[:300]
-    different = {k: x for k, x in errors.items() if not x <= tolerance}
-    if not different:
-        return "same", ""
-    notes = "\n   ".join(w[:240] for w in robot.warnings)
-    return "differs", f"{different}\n   {notes}"
-
-
-def fault_of(path, roots, usd):
-    """Return the error that sarrus raises for a file, or None."""
-    try:
-        if not usd:
-            sarrus.load(path, package_dirs=roots)
+        robot = converted(path) if usd else sarrus.load(path, package_dirs=[folder])
     except (sarrus.ModelError, OSError) as error:
-        return error
-    return None
+        fault = " ".join(str(error).split())[:300]
+    except Refused as error:
+        return "theirs", str(error)[:300]
+    try:
+        model = theirs(path, tag)
+    except Refused as error:
+        return ("neither" if fault else "theirs"), " ".join(str(error).split())[:200]
+    if not model.nv:
+        return "still", ""
+    if robot is None:
+        return "refused", fault
+    for quantity, error in beside_pinocchio(model, robot) if tag == "robot" else beside_mujoco(model, robot, usd):
+        errors[quantity] = max(errors.get(quantity, 0.0), float(error))
+    if different := {k: x for k, x in errors.items() if not x <= tolerance}:
+        return "differs", "\n   ".join([str(different), *(warning[:240] for warning in robot.warnings)])
+    return "same", ""
 
 
 if __name__ == "__main__":

@@ -524,13 +524,14 @@ MJCF = Format(
 _MASS = "physics:mass physics:density physics:centerOfMass physics:diagonalInertia physics:principalAxes newton:inertia"
 _BODY = f"""name type sarrus:frame {_MASS} physics:rigidBodyEnabled physics:kinematicEnabled physics:collisionEnabled
     physics:staticFriction physics:dynamicFriction physics:restitution
-    (physics:startsAsleep physics:velocity physics:angularVelocity physics:simulationOwner physics:approximation newton:jointsAddMobility)"""
+    (physics:startsAsleep physics:velocity physics:angularVelocity physics:simulationOwner physics:approximation newton:jointsAddMobility mjc:group mjc:solref mjc:solimp)"""
 _LAW = "belongs to a control law, which is not read: sarrus.io.usd.drives returns it"
 USD = Format(
     "USD",
     {
         "stage": "metersPerUnit kilogramsPerUnit upAxis defaultPrim | scene joint motor shape prim",
-        "scene": "name type physics:gravityDirection physics:gravityMagnitude mjc:compiler:angle |",
+        "scene": "name type physics:gravityDirection physics:gravityMagnitude newton:gravityEnabled mjc:compiler:angle (newton:maxSolverIterations "
+        "newton:timeStepsPerSecond mjc:option:timestep mjc:option:integrator mjc:option:iterations mjc:flag:energy mjc:flag:nativeccd) |",
         "joint": """name type physics:axis physics:body0 physics:body1 physics:localPos0 physics:localPos1 physics:localRot0 physics:localRot1
             physics:jointEnabled physics:excludeFromArticulation physics:minDistance physics:maxDistance
             newton:mimicJoint newton:mimicCoef0 newton:mimicCoef1 newton:mimicEnabled mjc:target mjc:coef0 mjc:coef1 mjc:coef2 mjc:coef3 mjc:coef4

@@ -66,6 +66,12 @@ EXACT = 1e-10  # bound of errors in double precision
 # largest unit of length [m] and mass [kg], so that the unit of inertia (mass times length squared) is finite
 MOST_UNIT = 1e30
 SIDES = ("0", "1")
+# type of a prim that is not read -> text of the warning
+UNREAD = {
+    "PointInstancer": "a PointInstancer is not read: its instances are missing:",
+    "MjcTendon": "tendons are not read, nor the actuators that drive them:",
+    "MjcKeyframe": "keyframes are not read:",
+}
 ROUND: dict[str, type[Any]] = {"Capsule": Capsule, "Cylinder": Cylinder}
 
 
@@ -148,6 +154,9 @@ class _Reader:
         self.bodies: dict[str, str] = {}  # path -> name
         self.joints: dict[str, Prim] = {}
         for prim in self.prims:
+            if (kind := prim.attributes["type"]) in UNREAD:
+                prim.note_named(UNREAD[kind])
+                continue
             prim.note_unread()
             for part in (prim, *prim.children):
                 part.note_unread()
@@ -158,8 +167,6 @@ class _Reader:
                 self.joints[joint_names.new(_free(prim, joint_names))] = prim
             elif prim.tag == "joint":
                 prim.note_named("joints that are not enabled are not read:")
-            elif prim.attributes["type"] == "PointInstancer":
-                prim.note("a PointInstancer is not read: its instances are missing")
         self.names, self.joint_names = names, joint_names
         # unit of angles in MuJoCo's attributes
         self.radians = any(prim.get("mjc:compiler:angle") == "radian" for prim in self.prims if prim.tag == "scene")
@@ -252,6 +259,8 @@ class _Reader:
         if len(scenes) > 1:
             scenes[1].note("of several PhysicsScenes the first is read")
         direction = np.array(scenes[0].numbers("physics:gravityDirection", 3, (0.0, 0.0, 0.0)))
+        if not scenes[0].truth("newton:gravityEnabled", True):
+            return 0.0, 0.0, 0.0
         size = scenes[0].number("physics:gravityMagnitude", -1.0, finite=False) * self.metre
         if direction.any():
             down = direction / np.linalg.norm(direction)

@@ -914,7 +914,20 @@ def test_the_inertia_of_newton():
     assert_allclose(robot.description.bodies[-1].inertia.about_com, right, rtol=1e-15)
 
 
+def test_gravity_of_newton():
+    for said, size in (("1", 0.5 * 7), ("0", 0.0)):
+        told = "float physics:gravityMagnitude = 7", f"bool newton:gravityEnabled = {said}"
+        robot = of_text(a_body("a"), prim("PhysicsScene", "s", *told, apis=("NewtonSceneAPI",)))
+        assert_allclose(robot.gravity, [0, 0, -size])
+
+
 def test_what_newton_and_mujoco_say_and_is_not_read():
+    path = "rel mjc:path = </j>", "double[] mjc:path:coef = [1]"
+    robot = of_text(
+        a_body("a"), an_axis("Revolute", "j", "", "a", "X"), prim("MjcTendon", "t", *path), prim("MjcKeyframe", "k")
+    )
+    for text in ("tendons are not read, nor the actuators that drive them: t", "keyframes are not read: k"):
+        assert any(text in one for one in robot.warnings)
     lonely = an_axis("Revolute", "j", "", "a", "X", "rel newton:mimicJoint = </j>", apis=("NewtonMimicAPI",))
     assert any(
         "is read only if it couples two joints of one axis" in one for one in of_text(a_body("a"), lonely).warnings
