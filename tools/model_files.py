@@ -178,7 +178,7 @@ def converted(path):
     with tempfile.TemporaryDirectory() as folder:
         try:
             mujoco_usd_converter.Converter().convert(str(path), folder)
-        except Exception as error:  # noqa: BLE001: of another program
+        except Exception as error:  # of another program
             raise Refused(str(error)) from None
         return sarrus.load(next(Path(folder).glob("*.usda")))
 
