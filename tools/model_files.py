@@ -34,6 +34,16 @@ def moving(robot):
     return [name for name in robot.joints if robot.joint(name).nv]
 
 
+def lengths_of(robot, names):
+    """Return {tendon: {joint: coefficient}} for tendons, which are joints of hinges and slides after those of MuJoCo."""
+    couplers = [
+        {joint: c[0] for joint, _, c in x.terms}
+        for x in robot.description.constraints
+        if x.name.startswith("length of ")
+    ]
+    return {name: {k: -c for k, c in next(x for x in couplers if name in x).items() if k != name} for name in names}
+
+
 def states(n, count=3):
     """Return velocities, and displacements from the file's configuration, of a few states."""
     rng = np.random.default_rng(0)
@@ -64,12 +74,24 @@ def beside_mujoco(model, robot, by_name):
     if by_name:  # a floating body has a root joint
         roots = {specs[name].child: name for name in joints if robot.joint(name).kind == "Free"}
         names = [roots.get(model.body(model.jnt_bodyid[j]).name, names[j]) for j in range(model.njnt)]
-    elif len(names) == len(joints):
-        names = list(joints)
+    elif len(names) <= len(joints):
+        names = list(joints[: len(names)])
+    joints, tendons = joints[: len(names)], joints[len(names) :]
     if missing := [str(name) for name in names if name not in joints] or len(joints) - len(names):
         yield f"joints {missing}", np.inf
         return
-    low, high = (np.full(robot.nv, sign * np.inf) for sign in (-1, 1))
+    lengths = lengths_of(robot, tendons)
+    terms = np.array(
+        [getattr(model, f"tendon_{name}") for name in ("stiffness", "damping", "armature", "frictionloss")]
+    )
+    frictions = terms[3, terms.any(axis=0)] if tendons else []
+    G = np.vstack(
+        [np.eye(model.nv), np.zeros((len(tendons), model.nv))]
+    )  # all velocities, from those of MuJoCo's joints
+    for tendon, length in lengths.items():
+        for name, c in length.items():
+            G[robot.joint(tendon).v_slice, robot.joint(name).v_slice] = c
+    low, high = (np.full(model.nv, sign * np.inf) for sign in (-1, 1))
     for j, name in enumerate(names):
         joint, offset = robot.joint(name), model.qpos0[model.jnt_qposadr[j]] if by_name else 0.0
         if joint.nv == 1 and model.jnt_limited[j]:
@@ -86,7 +108,7 @@ def beside_mujoco(model, robot, by_name):
         mujoco.mj_integratePos(model, data.qpos, dq, 1.0)
         data.qvel[:] = dv
         mujoco.mj_forward(model, data)
-        q, T, turning = np.zeros(robot.nq), np.zeros((model.nv, robot.nv)), np.zeros(model.nv)  # qacc = T a + turning
+        q, T, turning = np.zeros(robot.nq), np.zeros((model.nv, model.nv)), np.zeros(model.nv)  # qacc = T a + turning
         for j, name in enumerate(names):
             joint, at, vat = robot.joint(name), model.jnt_qposadr[j], model.jnt_dofadr[j]
             offset = model.qpos0[at] if by_name else 0.0
@@ -102,12 +124,18 @@ def beside_mujoco(model, robot, by_name):
                 T[vat : vat + 3, joint.v_slice] = np.eye(3)
             else:
                 q[joint.q_slice], T[vat, joint.v_slice] = data.qpos[at] - offset, 1.0
-        v = np.linalg.solve(T, data.qvel)
+        v = G @ np.linalg.solve(T, data.qvel)
+        for tendon, length in lengths.items():
+            q[robot.joint(tendon).q_slice] = sum(c * q[robot.joint(name).q_slice] for name, c in length.items())
         M = np.zeros((model.nv, model.nv))
         mujoco.mj_fullM(model, data, M)
-        yield "M", relative(robot.mass_matrix(q), T.T @ M @ T)
+        yield "M", relative(G.T @ robot.mass_matrix(q) @ G, T.T @ M @ T)
         theirs = data.qfrc_bias + M @ turning - data.qfrc_passive + model.dof_frictionloss * np.sign(data.qvel)
-        yield "bias", relative(robot.bias_forces(q, v), T.T @ theirs)
+        theirs = T.T @ theirs
+        for tendon, friction in zip(tendons, frictions, strict=True):  # a constraint in MuJoCo
+            row = G[robot.joint(tendon).v_slice][0]
+            theirs += row * friction * np.sign(row @ v[: model.nv])
+        yield "bias", relative(G.T @ robot.bias_forces(q, v), theirs)
         if not dq.any() and (robot.nc or data.ne):
             J = np.zeros((data.nefc, model.nv))
             if mujoco.mj_isSparse(model):
@@ -116,7 +144,7 @@ def beside_mujoco(model, robot, by_name):
                 J = data.efc_J.reshape(J.shape)
             # where a loop is open, the rows of the two programs differ by as much
             is_open = 3.0 * np.abs(data.efc_pos[: data.ne]).max(initial=0.0)
-            yield "loops", max(0.0, angle(robot.constraint_jacobian(q), J[: data.ne] @ T) - is_open)
+            yield "loops", max(0.0, angle(robot.constraint_jacobian(q) @ G, J[: data.ne] @ T) - is_open)
 
 
 def relative(a, b):

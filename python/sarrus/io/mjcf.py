@@ -18,7 +18,7 @@ compiled models:
                                condim selects, in groups by their masks
 `<contact>`                    exclude; pair, with its friction
 `<connect>`, `<weld>`          between bodies at qpos0, or by `anchor` and `relpose`; or between sites
-`<tendon>`                     fixed tendons; spatial tendons between two sites, as springs, or as distances if an equality fixes their
+`<tendon>`                     fixed tendons, also with stiffness, damping, frictionloss and armature (:mod:`sarrus.io.mujoco`); spatial tendons between two sites, as springs, or as distances if an equality fixes their
                                length; a warning for other spatial tendons, which are left out
 `<actuator>`                   the joint or fixed tendon that it drives is actuated. Only the linear part of `damping` is read. If the limits of the
                                two directions differ, the larger one is read, with a warning
@@ -52,7 +52,20 @@ from ..spatial import Inertia, Rotation, Transform
 from .document import Element, at, check_pairs, free_name, parse
 from .formats import MJCF, WAY_OUT
 from .mjcf_document import DEEPEST, Document, body_inertia, geom_of, include, masks_of, referred, show_geom, touch_geoms
-from .mujoco import HERE, Drives, Ends, Hinge, Tree, greatest, joint_type, note_contacts, point_of
+from .mujoco import (
+    HERE,
+    SLACK,
+    TENDON_JOINTS,
+    TERMS,
+    Drives,
+    Ends,
+    Hinge,
+    Tree,
+    greatest,
+    joint_type,
+    note_contacts,
+    point_of,
+)
 
 Sites = dict[str, tuple[str, Transform]]  # name -> body and pose in it
 Tendons = dict[str, dict[str, float] | None]  # tendon -> (joint -> coefficient); None for spatial tendons
@@ -213,14 +226,17 @@ class _Reader(Document):
             if name in tendons:
                 element.fail("has the same name as another tendon")
             straight = element.tag == "spatial" and [part.tag for part in element.children] == ["site", "site"]
-            unread = {key: x for key, x in element.attributes.items() if not (straight and key in STRING)}
+            terms = self.elastic[name] = self.passive(element)
+            read = STRING if straight else [x for x, *_ in TERMS] if element.tag == "fixed" else ()
+            unread = {key: x for key, x in element.attributes.items() if key not in read}
             MJCF.remark(replace(element, attributes=unread))
             for limited, limits in (("limited", "range"), ("actuatorfrclimited", "actuatorfrcrange")):
-                if self.limit(element, limited, limits):
+                if self.limit(element, limited, limits) and not (terms and limits == "range"):
                     element.note(f"{limits} of tendons is not read")
             tendons[name] = None
             if element.tag == "fixed":
-                length = tendons[name] = {}
+                self.fixed[name], length = element, {}
+                tendons[name] = length
                 for part in element.all("joint"):
                     joint = referred(part, "joint", joints)
                     length[joint] = length.get(joint, 0.0) + part.number("coef")
@@ -229,6 +245,38 @@ class _Reader(Document):
             else:
                 element.note(UNGUIDED)
         return tendons
+
+    def passive(self, element: Element) -> dict[str, Any]:
+        """Return the passive terms of a fixed tendon that are not zero, as fields of a joint; with the range of its length."""
+        terms = dict[str, Any]()
+        for name, field, switch in TERMS if element.tag == "fixed" else ():
+            value, *higher = element.several(name, 3 if name in STRING else 1, (0.0,))
+            if any(higher):
+                element.note(f"nonlinear {name} of tendons is not read")
+            if value and switch not in self.off:
+                terms[field] = value
+        if terms and "limit" not in self.off:
+            terms["limits"] = self.limit(element, "limited", "range")
+        return terms
+
+    def add_tendons(self, tree: Tree, tendons: Tendons) -> None:
+        """Add the fixed tendons with passive terms."""
+        for name, length in tendons.items():
+            terms = self.elastic[name]
+            if length is None or not terms:
+                continue
+            element = self.fixed[name]
+            rest = set(element.several("springlength", 2, (-1.0,)))
+            if "stiffness" in terms and len(rest) > 1:
+                element.note(SLACK)
+                del terms["stiffness"]
+            elif "stiffness" in terms:
+                stated = rest.pop()
+                at_springref = sum(c * self.springrefs[joint][0] for joint, c in length.items())
+                terms["rest"] = at_springref if stated < 0.0 else stated
+            with at(element):
+                tree.add_tendon(name, length, terms)
+            element.note(TENDON_JOINTS, name)
 
     def string(self, name: str, sites: Sites) -> Ends:
         """Return (body, point) of the two ends of a straight spatial tendon."""
@@ -304,6 +352,8 @@ class _Reader(Document):
         )
         check_pairs((tuple(pair) for pair in ends if pair), self.root.source)
         self.strings: dict[str, Element] = {}
+        self.fixed: dict[str, Element] = {}
+        self.elastic: dict[str, dict[str, Any]] = {}  # tendon -> its passive terms
         self.springrefs: dict[str, tuple[float, ...]] = {}
         tendons = self.tendons(joints)
         drives = self.drives(joints, tendons)
@@ -315,6 +365,7 @@ class _Reader(Document):
         sites = self.sites(tree, bodies)
         constrained = {element.get("tendon1") or "" for element in equalities if element.tag == "tendon"}
         self.springs(tree, sites, constrained)
+        self.add_tendons(tree, tendons)
         for element in equalities if "equality" not in self.off else ():
             with at(element):
                 self.equality(tree, element, sites, tendons)

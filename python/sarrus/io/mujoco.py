@@ -12,7 +12,9 @@ The table lists the arrays of a compiled model and their counterparts in the mec
                            limits, stiffness, damping, frictionloss as friction, armature
 `eq_*`: connect, weld      loop joints, Spherical and Fixed (Spherical if torquescale is zero)
 `eq_*`: joint, tendon      couplers, with polynomials up to degree 4. Constraints are exact: solref and solimp are not read
-`tendon_*`, `wrap_*`       fixed tendons in equalities and actuators; tendons between two sites as springs, or as distances in equalities
+`tendon_*`, `wrap_*`       fixed tendons in equalities and actuators. With passive terms, a fixed tendon is a Prismatic joint of a massless body, whose
+                           coordinate a coupler keeps equal to the tendon's length. Tendons between two sites as springs, or as distances in
+                           equalities
 `actuator_*`               their joints are actuated, with an effort_limit from gear and ranges; control laws are not read
 `site_*`                   frames
 `qpos0`, `key_qpos`        configurations; "qpos0" is home too
@@ -26,7 +28,7 @@ other arrays               a warning, if they act on bodies
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, combinations_with_replacement, product
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -79,6 +81,17 @@ KINDS = ("free", "ball", "slide", "hinge")
 HIDDEN = 3  # first group of geoms that MuJoCo hides by default
 
 
+TENDON_JOINTS = "passive terms of fixed tendons act on additional joints, whose coordinates are the tendons' lengths:"
+SLACK = "a tendon whose springlength is a range is not read: springs that are slack in a range are not supported"
+# passive term of a tendon, its field in the tendon's joint, and the flag that disables it
+TERMS = (
+    ("stiffness", "stiffness", "spring"),
+    ("damping", "damping", "damper"),
+    ("frictionloss", "friction", "frictionloss"),
+    ("armature", "armature", ""),
+)
+
+
 class Hinge(NamedTuple):
     """Joint of a body: its pose in the body's frame, and `ref`, the value of its coordinate at the pose of the model (qpos0)."""
 
@@ -101,6 +114,9 @@ class Tree:
         self.keys = set[str]()
         # joint -> its coordinates at qpos0 in the order of q; the joints are in MuJoCo's order
         self.qpos0: dict[str, tuple[float, ...]] = {}
+        self.lengths: dict[
+            str, Mapping[str, float]
+        ] = {}  # joint of a tendon -> (joint -> coefficient in the tendon's length)
 
     def invent(self, name: str) -> str:
         """Return the name, with a number appended if a joint or a constraint has the name already."""
@@ -192,11 +208,28 @@ class Tree:
     ) -> None:  # fmt: skip
         """Add a spring between points of two bodies. A negative length `rest` means the distance that :meth:`distance` returns."""
         if len(set(rest)) > 1:
-            fact = "a tendon whose springlength is a range is not read"
-            note(f"{fact}: springs that are slack in a range are not supported")
+            note(SLACK)
         elif ends[0][0] != ends[1][0]:
             length = self.distance(*ends, changed) if rest[0] < 0.0 else rest[0]
             self.builder.add_spring(name, *ends, stiffness=stiffness, rest_length=length, damping=damping)
+
+    def add_tendon(self, name: str, length: Mapping[str, float], terms: Mapping[str, Any]) -> None:
+        """Add a fixed tendon with passive terms, which are fields of a Prismatic joint of a massless body."""
+        joint, body = self.invent(name), free_name(f"{name}_tendon", self.bodies)
+        self.bodies.add(body)
+        self.builder.add_body(body)
+        self.builder.add_joint(joint, Prismatic("x", **terms), "ground", body, tree=True)
+        self.lengths[joint] = length
+        self.builder.add_coupler(
+            self.invent(f"length of {name}"), {joint: 1.0, **{other: -c for other, c in length.items()}}
+        )
+
+    def with_lengths(self, q: Mapping[str, tuple[float, ...]]) -> dict[str, tuple[float, ...]]:
+        """Return coordinates of joints, completed by the lengths of tendons."""
+        lengths = {
+            joint: (sum(c * q[other][0] for other, c in length.items()),) for joint, length in self.lengths.items()
+        }
+        return {**q, **lengths}
 
     def set_springs(self, targets: Mapping[str, tuple[float, float, float]], off: Iterable[str]) -> None:
         """Set springs and dampers of joints from (time constant [s], damping ratio, rest) and the effective inertia at qpos0."""
@@ -237,8 +270,8 @@ class Tree:
 
     def set_reference(self) -> None:
         """Set the poses of the model (qpos0) as the first named configuration, "qpos0", and as home."""
-        self.builder.set_configuration("qpos0", self.qpos0)
-        self.builder.set_home(self.qpos0)
+        self.builder.set_configuration("qpos0", self.with_lengths(self.qpos0))
+        self.builder.set_home(self.with_lengths(self.qpos0))
 
     def add_key(self, name: str, qpos: Sequence[float] | None, note: Note) -> None:
         """Add a named configuration; `qpos` None means qpos0."""
@@ -252,7 +285,7 @@ class Tree:
                 fault = f"key {name!r} has a quaternion of zeros for joint {joint!r}"
                 note(f"{fault}: read as no rotation, as in MuJoCo")
                 q = {**q, joint: (0.0, 0.0, 0.0, 1.0, *x[4:])}
-        self.builder.set_configuration(name, q)
+        self.builder.set_configuration(name, self.with_lengths(q))
 
     def finish(self, notes: Iterable[str]) -> Builder:
         """Return the builder; its home is the key "home", or the only key."""
@@ -468,7 +501,7 @@ def read(model: Any) -> Builder:
         if name:
             tree.add_site(name, body, place)
     strings = _strings(model, bodies, sites)
-    _note_unread(model, [k for k in range(getattr(model, "ntendon", 0)) if k not in strings], note)
+    _note_unread(model, strings, _add_tendons(tree, model, joints, off, note), note)
     _add_springs(tree, model, strings, off, note)
     for i in range(0 if "equality" in off else model.neq):
         if model.eq_active0[i]:
@@ -513,12 +546,16 @@ def _add_bodies(tree: Tree, model: Any, bodies: list[str], joints: list[str], of
         tree.add_body(bodies[i], bodies[model.body_parentid[i]], _place(model, "body", i), inertia, hinges)
 
 
-def _note_unread(model: Any, tendons: Sequence[int], note: Note) -> None:
-    """Warn about arrays that affect the dynamics and are not read. `tendons` has the indices of tendons whose springs and dampers are not read."""
+def _note_unread(model: Any, strings: Container[int], elastic: Container[int], note: Note) -> None:
+    """Warn about arrays that affect the dynamics and are not read.
+
+    `strings` has the indices of tendons whose springs and dampers are read, and `elastic` those whose passive terms and limits are read.
+    """
     for attribute, warning in UNREAD.items():
         values: Any = getattr(model, attribute, 0)
-        if attribute in ("tendon_stiffness", "tendon_damping") and np.ndim(values):
-            values = values[tendons]
+        if attribute.startswith("tendon_") and not attribute.endswith(("poly", "actfrclimited")) and np.ndim(values):
+            spring = attribute in ("tendon_stiffness", "tendon_damping")
+            values = [x for k, x in enumerate(values) if k not in elastic and not (spring and k in strings)]
         if np.any(values):
             note(warning or f"{attribute} is not read")
     if any(getattr(model.opt, name, 0.0) for name in ("density", "viscosity")):
@@ -658,6 +695,30 @@ def _strings(model: Any, bodies: list[str], sites: list[tuple[str, Transform]]) 
             if first[0] != second[0]:
                 strings[k] = first, second
     return strings
+
+
+def _add_tendons(tree: Tree, model: Any, joints: Sequence[str], off: Sequence[str], note: Note) -> list[int]:
+    """Add the fixed tendons with passive terms, and return their indices."""
+    names, elastic = _names(model, "tendon", getattr(model, "ntendon", 0)), []
+    for k, name in enumerate(names):
+        length = _length(model, k)
+        terms = {
+            field: float(getattr(model, f"tendon_{array}", np.zeros(len(names)))[k])
+            for array, field, switch in TERMS
+            if switch not in off
+        }
+        if length is None or not any(terms.values()):
+            continue
+        if terms.get("stiffness"):
+            rest = np.unique(model.tendon_lengthspring[k])
+            if len(rest) > 1:
+                note(SLACK)
+            terms |= {"rest": float(rest[0])} if len(rest) == 1 else {"stiffness": 0.0}
+        limits = tuple(model.tendon_range[k].tolist()) if model.tendon_limited[k] and "limit" not in off else None
+        tree.add_tendon(name or f"tendon{k}", {joints[j]: c for j, c in length.items()}, {**terms, "limits": limits})
+        note(f"{TENDON_JOINTS} {name or f'tendon{k}'}")
+        elastic.append(k)
+    return elastic
 
 
 def _add_springs(tree: Tree, model: Any, strings: Mapping[int, Ends], off: Sequence[str], note: Note) -> None:
