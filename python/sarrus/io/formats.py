@@ -538,10 +538,10 @@ USD = Format(
             mjc:damping mjc:ref mjc:actuatorfrclimited mjc:actuatorfrcrange:min mjc:actuatorfrcrange:max urdf:limit:effort
             (physics:collisionEnabled newton:limitStiffness newton:limitDamping mjc:solref mjc:solimp mjc:solreflimit mjc:solimplimit
             mjc:solreffriction mjc:solimpfriction mjc:margin mjc:group mjc:actuatorgravcomp) | drive limit""",
-        "motor": """name type mjc:target mjc:gear mjc:forceLimited mjc:forceRange:min mjc:forceRange:max mjc:ctrlLimited mjc:ctrlRange:min
+        "motor": """name type newton:targets newton:maxEffort mjc:target mjc:gear mjc:forceLimited mjc:forceRange:min mjc:forceRange:max mjc:ctrlLimited mjc:ctrlRange:min
             mjc:ctrlRange:max mjc:gainPrm mjc:gainType mjc:biasType mjc:dynType (mjc:biasPrm mjc:dynPrm mjc:group mjc:actDim mjc:actEarly
             mjc:actLimited mjc:actRange:min mjc:actRange:max mjc:lengthRange:min mjc:lengthRange:max mjc:inheritRange mjc:jointInParent
-            mjc:crankLength) |""",
+            mjc:crankLength newton:kp newton:kd newton:ki newton:constEffort newton:integralMax newton:delaySteps) |""",
         "drive": "name physics:type |",
         "limit": "name physics:low physics:high |",
         "shape": f"{_BODY} radius height axis size |",

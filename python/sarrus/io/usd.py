@@ -16,7 +16,8 @@ DriveAPI                        a motor with its maxForce; the law (stiffness, d
 newton:…, mjc:…, physxJoint:…   damping, stiffness, friction, armature, velocity_limit, see the table of the format. newton:inertia of bodies. Limits
                                 and springs count from mjc:ref
 NewtonMimicAPI, mjc:coef2 …     couplers of two joints of one axis
-MjcActuator, urdf:limit:effort  a motor with the largest effort of its ranges
+MjcActuator, NewtonActuator,    a motor with the largest effort of its ranges
+urdf:limit:effort
 ArticulationRootAPI             a body that gets a Free joint "root_joint", if no joint connects it to the ground
 poses of bodies                 home
 colliders                       collision shapes: sphere, capsule, cube, cylinder, plane, with dynamicFriction and restitution; meshes touch
@@ -446,14 +447,16 @@ class _Reader:
         return numbers, drive is not None
 
     def _add_motor(self, prim: Prim) -> None:
-        """Add an actuator of MuJoCo's schema to the motor of its joint."""
-        joint = self.by_path.get(prim.get("mjc:target") or "")
+        """Add an actuator of MuJoCo's or Newton's schema to the motor of its joint."""
+        joint = self.by_path.get(prim.get("mjc:target") or prim.get("newton:targets") or "")
         if joint is None or joint.tag != "joint":
             prim.note_named("actuators that do not act on a joint are not read:")
             return
-        most = _largest(prim, "forceLimited", "forceRange")
+        most = min(
+            _largest(prim, "forceLimited", "forceRange"), prim.number("newton:maxEffort", math.inf, finite=False)
+        )
         laws = [prim.get(f"mjc:{name}Type") for name in ("gain", "bias", "dyn")]
-        if set(laws) <= {None, "none", "fixed"}:
+        if set(laws) <= {None, "none", "fixed"} and prim.attributes["type"] != "NewtonActuator":
             gain = abs(prim.several("mjc:gainPrm", 10, (1.0,))[0])
             most = min(most, (gain or 1.0) * _largest(prim, "ctrlLimited", "ctrlRange"))
         else:

@@ -29,7 +29,7 @@ from .formats import text_of
 BINARY = (b"PXR-USDC", b"PK\x03\x04")  # first bytes of .usdc and .usdz
 TAGS = {f"Physics{kind}Joint": kind.lower() for kind in ("Revolute", "Prismatic", "Spherical", "Fixed", "Distance")}
 TAGS["PhysicsJoint"] = "d6"
-OTHERS = {"PhysicsScene": "scene", "MjcActuator": "motor"}
+OTHERS = {"PhysicsScene": "scene", "MjcActuator": "motor", "NewtonActuator": "motor"}
 SHAPES = ("Sphere", "Capsule", "Capsule_1", "Cube", "Cylinder", "Cylinder_1", "Plane", "Cone", "Mesh")
 # MEASURES: attributes of shapes that are read although no physics schema defines them. LOOKS: attributes that are ignored
 MEASURES = frozenset(("radius", "height", "axis", "size"))

@@ -898,6 +898,17 @@ def test_joints_of_mujoco():
     assert any("control laws are not read: n" in one for one in robot.warnings)
     (spec,) = robot.description.constraints
     assert ({name: c for name, _, c in spec.terms}, spec.offset) == ({"k": (1.0,), "j": (-2.0, -3.0)}, 0.1)
+    newton = prim(
+        "NewtonActuator",
+        "o",
+        "rel newton:targets = </j>",
+        "float newton:maxEffort = 8",
+        "float newton:kp = 3",
+        apis=("NewtonPDControlAPI",),
+    )
+    driven = of_text(*parts, newton)
+    assert driven.joint("j").type.effort_limit[0] == 0.25 * 8 and driven.actuated == ("j",)
+    assert any("control laws are not read: o" in one for one in driven.warnings)
     loose = of_text(*parts, motor("o", "/a"))
     assert not loose.actuated and any("do not act on a joint are not read: o" in one for one in loose.warnings)
 
