@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +81,7 @@ MOST_BYTES = 2**30  # largest size of a file of any format
 def load(
     path: str | os.PathLike[str], *, floating_base: bool | None = None,
     package_dirs: Iterable[str | os.PathLike[str]] = (), loops: Loops = None, model: str | None = None,
+    arguments: Mapping[str, object] | None = None,
 ) -> Mechanism:  # fmt: skip
     """Read a mechanism from a model file.
 
@@ -100,6 +101,7 @@ def load(
     loops : description of a URDF's loops in a separate file (sidecar): its name (`robot.yaml`, needs ``pip install pyyaml``), or a dict with the same
         keys, see :class:`sarrus.io.urdf_loops.Sidecar`
     model : name of the model to read, for an SDF with several models
+    arguments : values of the arguments of a xacro file by their names, numbers or texts; the file has defaults for others
 
     Returns
     -------
@@ -133,19 +135,21 @@ def load(
     --------
     >>> robot = sarrus.load("panda.urdf")  # doctest: +SKIP
     """
-    builder = load_builder(path, floating_base=floating_base, package_dirs=package_dirs, loops=loops, model=model)
+    options: dict[str, Any] = {"package_dirs": package_dirs, "loops": loops, "model": model, "arguments": arguments}
+    builder = load_builder(path, floating_base=floating_base, **options)
     return _built(builder, Path(os.fsdecode(path)).name)
 
 
 def load_builder(
     path: str | os.PathLike[str], *, floating_base: bool | None = None,
     package_dirs: Iterable[str | os.PathLike[str]] = (), loops: Loops = None, model: str | None = None,
+    arguments: Mapping[str, object] | None = None,
 ) -> Builder:  # fmt: skip
     """Return a :class:`~sarrus.Builder` of a model file, so that the model can be changed before it is built.
 
     Parameters
     ----------
-    path, floating_base, package_dirs, loops, model : as for :func:`load`, whose errors (ModelError, OSError, ModuleNotFoundError) it raises, too
+    path, floating_base, package_dirs, loops, model, arguments : as for :func:`load`, whose errors (ModelError, OSError, ModuleNotFoundError) it raises, too
 
     Examples
     --------
@@ -165,7 +169,9 @@ def load_builder(
         folders = [os.path.abspath(os.fsdecode(folder)) for folder in package_dirs]
     except TypeError:
         raise fault from None
-    text = _expanded(path) if suffix == ".xacro" else read_bytes(path, MOST_BYTES)
+    if arguments is not None and suffix != ".xacro":
+        raise ModelError(f"{path}: arguments does not apply to this format; arguments= is for .xacro")
+    text = _expanded(path, arguments) if suffix == ".xacro" else read_bytes(path, MOST_BYTES)
     beside = str(path.absolute().parent)
     places: dict[str, Any] = {"beside": beside, "package_dirs": folders}
     return _read(text, SUFFIXES[suffix], path.name, floating_base=floating_base, loops=loops, model=model, **places)
@@ -269,8 +275,29 @@ def _built(builder: Builder, source: str) -> Mechanism:
         raise ModelError(f"{source}: {printable(str(error))}") from None
 
 
-def _expanded(path: Path) -> str:
-    """Return the URDF that a xacro file expands to, with the default values of the file's arguments."""
+class _Arguments(dict[str, str]):
+    """Arguments of a xacro file; `used` has the names that the file reads."""
+
+    def __init__(self, values: Mapping[str, object]) -> None:
+        super().__init__({name: str(value) for name, value in values.items()})
+        self.used = set[object]()
+
+    def __contains__(self, name: object) -> bool:
+        self.used.add(name)
+        return super().__contains__(name)
+
+    def __getitem__(self, name: str) -> str:
+        self.used.add(name)
+        return super().__getitem__(name)
+
+
+def _expanded(path: Path, arguments: Mapping[str, object] | None) -> str:
+    """Return the URDF that a xacro file expands to."""
+    if arguments is not None and not (
+        isinstance(arguments, Mapping) and all(isinstance(name, str) for name in arguments)
+    ):
+        raise ModelError(f"arguments: expected a dict of names and values; got {arguments!r}")
+    values = _Arguments(arguments or {})
     expanded = f"{path.stem.removesuffix('.urdf')}.urdf"
     try:
         import xacro
@@ -279,7 +306,10 @@ def _expanded(path: Path) -> str:
         raise ModelError(f"{path}: xacro is a macro language; {cure}") from None
     read_bytes(path, MOST_BYTES)  # raises OSError for an unreadable file; xacro would raise another error
     try:
-        return str(xacro.process_file(str(path)).toxml())
+        text = str(xacro.process_file(str(path), mappings=values).toxml())
     except Exception as error:  # the file may contain Python code, which can raise any error
-        cure = f"if it has arguments, expand it first: xacro {path.name} ARGUMENT:=VALUE > {expanded}"
+        cure = "values of the file's arguments: arguments={'name': value}"
         raise ModelError(f"{path}: xacro fails: {' '.join(str(error).split())[:500]}; {cure}") from error
+    if unknown := sorted(set(arguments or ()) - values.used):
+        raise ModelError(f"{path}: arguments: the file has no argument {', '.join(map(repr, unknown))}")
+    return text

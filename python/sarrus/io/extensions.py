@@ -215,6 +215,16 @@ IGNORED = re.compile(
 )
 
 
+def attached(plugin: Element) -> tuple[str, str, str] | None:
+    """Return (parent link, child model, child link) of Gazebo's DetachableJoint; None for other plugins."""
+    called = "".join(plugin.get(attribute) or "" for attribute in ("name", "filename"))
+    if "detachablejoint" not in called.lower().replace("-", ""):
+        return None
+    parts = [next(iter(plugin.all(tag)), None) for tag in ("parent_link", "child_model", "child_link")]
+    parent, model, child = ("" if part is None else part.words() for part in parts)
+    return parent, model, child
+
+
 def mimic(plugin: Element) -> Mimic | None:
     """Return the coupling of a plugin that couples two joints; None for other plugins, with a warning if they may act on bodies."""
     leader, follower = (next(iter(plugin.all(tag)), None) for tag in ("joint", "mimicJoint"))
@@ -223,9 +233,8 @@ def mimic(plugin: Element) -> Mimic | None:
         return Mimic(follower.words(), leader.words(), *numbers)
     called = [plugin.get(attribute) or "" for attribute in ("name", "filename")]
     name = next(filter(None, called), "without a name")
-    if "detachablejoint" in "".join(called).lower().replace("-", ""):
-        ends = [child.words() for child in plugin.all("parent_link", "child_link")]
-        fact = f"plugin {name!r} connects {' and '.join(map(repr, ends))} at run time in Gazebo"
+    if (ends := attached(plugin)) is not None:
+        fact = f"plugin {name!r} connects {ends[0]!r} and {ends[2]!r} at run time in Gazebo"
         plugin.note(f"{fact}, and is not read: write a <joint> of type fixed between them")
     elif not IGNORED.search(" ".join(called).lower()):
         plugin.note("plugins are not read, and their effects on bodies and joints are missing:", repr(name[:200]))

@@ -523,20 +523,27 @@ MJCF = Format(
 
 # ---- USD -------------------------------------------------------------------------------------------------------------
 
-_MASS = "physics:mass physics:density physics:centerOfMass physics:diagonalInertia physics:principalAxes"
+_MASS = "physics:mass physics:density physics:centerOfMass physics:diagonalInertia physics:principalAxes newton:inertia"
 _BODY = f"""name type sarrus:frame {_MASS} physics:rigidBodyEnabled physics:kinematicEnabled physics:collisionEnabled
     physics:staticFriction physics:dynamicFriction physics:restitution
-    (physics:startsAsleep physics:velocity physics:angularVelocity physics:simulationOwner physics:approximation)"""
+    (physics:startsAsleep physics:velocity physics:angularVelocity physics:simulationOwner physics:approximation newton:jointsAddMobility mjc:group mjc:solref mjc:solimp)"""
 _LAW = "belongs to a control law, which is not read: sarrus.io.usd.drives returns it"
 USD = Format(
     "USD",
     {
-        "stage": "metersPerUnit kilogramsPerUnit upAxis defaultPrim | scene joint shape prim",
-        "scene": "name type physics:gravityDirection physics:gravityMagnitude mjc:compiler:angle |",
+        "stage": "metersPerUnit kilogramsPerUnit upAxis defaultPrim | scene joint motor shape prim",
+        "scene": "name type physics:gravityDirection physics:gravityMagnitude newton:gravityEnabled mjc:compiler:angle (newton:maxSolverIterations "
+        "newton:timeStepsPerSecond mjc:option:timestep mjc:option:integrator mjc:option:iterations mjc:flag:energy mjc:flag:nativeccd) |",
         "joint": """name type physics:axis physics:body0 physics:body1 physics:localPos0 physics:localPos1 physics:localRot0 physics:localRot1
             physics:jointEnabled physics:excludeFromArticulation physics:minDistance physics:maxDistance
-            newton:mimicJoint newton:mimicCoef0 newton:mimicCoef1 newton:mimicEnabled
-            (physics:collisionEnabled) | drive limit""",
+            newton:mimicJoint newton:mimicCoef0 newton:mimicCoef1 newton:mimicEnabled mjc:target mjc:coef0 mjc:coef1 mjc:coef2 mjc:coef3 mjc:coef4
+            mjc:damping mjc:ref mjc:actuatorfrclimited mjc:actuatorfrcrange:min mjc:actuatorfrcrange:max urdf:limit:effort
+            (physics:collisionEnabled newton:limitStiffness newton:limitDamping mjc:solref mjc:solimp mjc:solreflimit mjc:solimplimit
+            mjc:solreffriction mjc:solimpfriction mjc:margin mjc:group mjc:actuatorgravcomp) | drive limit""",
+        "motor": """name type newton:targets newton:maxEffort mjc:target mjc:gear mjc:forceLimited mjc:forceRange:min mjc:forceRange:max mjc:ctrlLimited mjc:ctrlRange:min
+            mjc:ctrlRange:max mjc:gainPrm mjc:gainType mjc:biasType mjc:dynType (mjc:biasPrm mjc:dynPrm mjc:group mjc:actDim mjc:actEarly
+            mjc:actLimited mjc:actRange:min mjc:actRange:max mjc:lengthRange:min mjc:lengthRange:max mjc:inheritRange mjc:jointInParent
+            mjc:crankLength newton:kp newton:kd newton:ki newton:constEffort newton:integralMax newton:delaySteps) |""",
         "drive": "name physics:type |",
         "limit": "name physics:low physics:high |",
         "shape": f"{_BODY} radius height axis size |",
@@ -546,10 +553,10 @@ USD = Format(
         Row("joint", "@physics:lowerLimit", "lower", default=-math.inf, unit="deg, m"),
         Row("joint", "@physics:upperLimit", "upper", default=math.inf, unit="deg, m"),
         Row("joint", "drive/@physics:maxForce", "effort_limit", BOUND, default=math.inf, unit=_EFFORT),
-        Row("joint", "@physxJoint:maxJointVelocity", "velocity_limit", BOUND, default=math.inf, unit="deg/s, m/s"),
-        Row("joint", "@mjc:damping", "damping", POSITIVE, unit=_DAMPING),
-        Row("joint", "@mjc:frictionloss", "friction", POSITIVE, unit=_EFFORT),
-        Row("joint", "@mjc:armature", "armature", POSITIVE, unit=_INERTIA),
+        Row("joint", "@newton:velocityLimit", "velocity_limit", BOUND, default=math.inf, unit="deg/s, m/s"),
+        Row("joint", "@newton:damping", "damping", POSITIVE, unit="N m s/deg, N s/m"),
+        Row("joint", "@newton:friction", "friction", POSITIVE, unit=_EFFORT),
+        Row("joint", "@newton:armature", "armature", POSITIVE, unit=_INERTIA),
         Row("joint", "@mjc:stiffness", "stiffness", POSITIVE, unit=_STIFFNESS),
         Row("joint", "@mjc:springref", "rest", unit="deg, m", needs="stiffness"),
         Row("drive", "@physics:stiffness", unit="N m/deg, N/m", note=f"stiffness of drives {_LAW}"),

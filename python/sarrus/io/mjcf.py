@@ -59,7 +59,7 @@ Tendons = dict[str, dict[str, float] | None]  # tendon -> (joint -> coefficient)
 # tags whose elements share one set of names; elements of other tags, such as geoms, may have the name of a joint
 JOINTS = ("joint", "freejoint")
 STRING = ("stiffness", "damping")  # attributes of a straight tendon, which is read as a spring with a damper
-ROTOR = ("range", *(name for name, _ in MOTOR.values()))  # attributes of a fixed tendon with armature
+ROTOR = ("range", *(name for name, _ in MOTOR.values()))  # attributes of a fixed tendon with passive terms
 UNGUIDED = "<spatial> tendons other than springs between two sites are not read"
 DEFAULT = (0.0, 1.0, 0.0, 0.0, 0.0)  # polycoef of an equality
 
@@ -214,7 +214,8 @@ class _Reader(Document):
             if name in tendons:
                 element.fail("has the same name as another tendon")
             straight = element.tag == "spatial" and [part.tag for part in element.children] == ["site", "site"]
-            if element.tag == "fixed" and element.number("armature", 0.0):
+            passive = (x for key, flag in MOTOR.values() if flag not in self.off for x in element.several(key, 3, (0.0,)))
+            if element.tag == "fixed" and any(passive):
                 self.rotors[name] = element
             known = STRING if straight else ROTOR if name in self.rotors else ()
             unread = {key: x for key, x in element.attributes.items() if key not in known}
@@ -235,7 +236,7 @@ class _Reader(Document):
         return tendons
 
     def transmissions(self, tree: Tree, tendons: Tendons, drives: Drives) -> None:
-        """Add the fixed tendons with armature, which are transmissions."""
+        """Add the fixed tendons with armature, springs, damping or friction, which are transmissions."""
         for name, element in self.rotors.items():
             numbers = {key: element.several(key, 3, (0.0,)) for key, _ in MOTOR.values()}
             if any(any(higher) for _, *higher in numbers.values()):
@@ -324,7 +325,7 @@ class _Reader(Document):
         )
         check_pairs((tuple(pair) for pair in ends if pair), self.root.source)
         self.strings: dict[str, Element] = {}
-        self.rotors: dict[str, Element] = {}  # fixed tendons with armature
+        self.rotors: dict[str, Element] = {}  # fixed tendons with passive terms
         self.springrefs: dict[str, tuple[float, ...]] = {}
         tendons = self.tendons(joints)
         drives = self.drives(joints, tendons)

@@ -12,8 +12,9 @@ The table lists the arrays of a compiled model and their counterparts in the mec
                            limits, stiffness, damping, frictionloss as friction, armature
 `eq_*`: connect, weld      loop joints, Spherical and Fixed (Spherical if torquescale is zero)
 `eq_*`: joint, tendon      couplers, with polynomials up to degree 4. Constraints are exact: solref and solimp are not read
-`tendon_*`, `wrap_*`       fixed tendons in equalities and actuators; tendons between two sites as springs, or as distances in equalities.
-                           A fixed tendon with armature is a transmission: its motor's coordinate, the length of the tendon, is at the end of q
+`tendon_*`, `wrap_*`       fixed tendons in equalities and actuators; tendons between two sites as springs, or as distances in equalities. A fixed
+                           tendon with armature, stiffness, damping or friction is a transmission: the coordinate of its motor, the length of the
+                           tendon, is at the end of q
 `actuator_*`               their joints are actuated, with an effort_limit from gear and ranges; control laws are not read
 `site_*`                   frames
 `qpos0`, `key_qpos`        configurations; "qpos0" is home too
@@ -77,7 +78,7 @@ UNREAD = dict.fromkeys(
 }  # fmt: skip
 UNREAD |= {f"geom_{row.name}": row.note for row in MJCF.rows if row.element == "geom"}
 SLACK = "a tendon whose springlength is a range is not read: springs that are slack in a range are not supported"
-# field of a motor -> attribute of a fixed tendon with armature, which is a transmission, and flag that disables it
+# field of a motor -> passive term of a fixed tendon, which is a transmission if it has any, and flag that disables the term
 MOTOR = {
     "armature": ("armature", ""), "damping": ("damping", "damper"), "friction": ("frictionloss", "frictionloss"),
     "stiffness": ("stiffness", "spring"),
@@ -230,7 +231,7 @@ class Tree:
         self, name: str, length: Mapping[str, float], drive: Array | None, rest: Sequence[float],
         limits: tuple[float, ...] | None, numbers: Mapping[str, float], off: Container[str], note: Note,
     ) -> None:  # fmt: skip
-        """Add a fixed tendon with armature as a transmission, whose motor has the length of the tendon as its coordinate.
+        """Add a fixed tendon with passive terms as a transmission, whose motor has the length of the tendon as its coordinate.
 
         `drive` has the largest force of its actuators, None without actuators. `rest` is the length, or the range of lengths, without spring force.
         `numbers` are the tendon's attributes.
@@ -430,7 +431,7 @@ class Drives:
     ) -> None:  # fmt: skip
         """Add an actuator of a fixed tendon. Its gear ratio to each joint is `gear` times the tendon's coefficient of the joint.
 
-        `rotor` is the key of a tendon with armature, which is a transmission; None for other tendons.
+        `rotor` is the key of a tendon with passive terms, which is a transmission; None for other tendons.
         """
         if len(length) > 1 and rotor is None:
             cure = "for one motor of all of them, use Builder.add_transmission"
@@ -502,14 +503,14 @@ def read(model: Any) -> Builder:
         name or tree.invent(f"{bodies[body]}_{KINDS[kind]}")
         for name, body, kind in zip(joints, model.jnt_bodyid, model.jnt_type, strict=True)
     ]
-    drives = _drives(model, note)
+    rotors = _rotors(model, off)
+    drives = _drives(model, rotors, note)
     _add_bodies(tree, model, bodies, joints, drives, off, note)
     sites = [(bodies[model.site_bodyid[i]], _place(model, "site", i)) for i in range(model.nsite)]
     for name, (body, place) in zip(_names(model, "site", model.nsite), sites, strict=True):
         if name:
             tree.add_site(name, body, place)
     strings = _strings(model, bodies, sites)
-    rotors = _rotors(model)
     _note_unread(model, strings, rotors, note)
     _add_springs(tree, model, strings, off, note)
     for i in range(0 if "equality" in off else model.neq):
@@ -532,7 +533,7 @@ def read(model: Any) -> Builder:
     for k, length in rotors.items():
         called = names[k] or f"tendon{k}", {joints[j]: c for j, c in length.items()}, drives.sums.get(("tendon", k))
         rest, limits = (getattr(model, f"tendon_{name}")[k] for name in ("lengthspring", "range"))
-        numbers = {name: float(getattr(model, f"tendon_{name}")[k]) for name, _ in MOTOR.values()}
+        numbers = {name: float(getattr(model, f"tendon_{name}", {k: 0.0})[k]) for name, _ in MOTOR.values()}
         limits = tuple(limits.tolist()) if model.tendon_limited[k] else None
         tree.transmit(*called, np.broadcast_to(rest, 2).tolist(), limits, numbers, off, note)
     tree.qpos0 = tree.coordinates(model.qpos0.tolist())  # quaternions with MuJoCo's signs
@@ -659,8 +660,8 @@ def _rotation(quaternion: ArrayLike) -> Rotation:
     return Rotation.from_quaternion((x, y, z, w))
 
 
-def _drives(model: Any, note: Note) -> Drives:
-    drives, n, rotors = Drives(), len(model.actuator_trntype), _rotors(model)
+def _drives(model: Any, rotors: Container[int], note: Note) -> Drives:
+    drives, n = Drives(), len(model.actuator_trntype)
     # an actuator may have several controls and several forces since MuJoCo 4
     control, out = (getattr(model, f"actuator_{name}", range(n)) for name in ("ctrladr", "outadr"))
     controls = getattr(model, "actuator_ctrlnum", np.ones(n))
@@ -700,10 +701,10 @@ def _length(model: Any, tendon: int) -> dict[int, float] | None:
     return dict(zip(map(int, model.wrap_objid[at]), map(float, model.wrap_prm[at]), strict=True))
 
 
-def _rotors(model: Any) -> dict[int, dict[int, float]]:
-    """Return index -> coefficients by joint of the fixed tendons with armature."""
-    armature = getattr(model, "tendon_armature", np.zeros(0))
-    lengths = {int(k): _length(model, k) for k in np.flatnonzero(armature)}
+def _rotors(model: Any, off: Container[str]) -> dict[int, dict[int, float]]:
+    """Return index -> coefficients by joint of the fixed tendons with passive terms."""
+    terms = [getattr(model, f"tendon_{name}", np.zeros(0)) for name, flag in MOTOR.values() if flag not in off]
+    lengths = {int(k): _length(model, k) for k in sorted({k for numbers in terms for k in np.flatnonzero(numbers)})}
     return {k: length for k, length in lengths.items() if length and any(length.values())}
 
 

@@ -24,7 +24,8 @@ links without a joint         a Free joint "root_joint" of the canonical link, w
 `<collision>`                 a collision shape: box, capsule, cylinder, plane, sphere, with ODE's mu, the restitution, and torsional
                               friction by its patch_radius; a mesh, if its file exists, against planes
 `<visual>`                    a visual for `sarrus.view`, as in :mod:`sarrus.io.urdf`
-`<plugin>`                    a warning if it may connect bodies or apply forces, such as Gazebo's DetachableJoint
+`<plugin>`                    Gazebo's DetachableJoint between two links of the model is a fixed joint; other plugins raise a warning if they
+                              may connect bodies or apply forces
 other elements                a warning, unless they do not affect the dynamics
 ============================  =====================================================================================
 """
@@ -33,6 +34,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -112,6 +114,8 @@ class _Reader:
         for key, link in self.links.items():
             with at(link):
                 self.builder.add_body(self.body[key], sdf_document.inertia_of(scene, key, link))
+        self.attached = dict(self._attached())
+        scene.joints += self.attached.values()
         fixed_links = {"world", *scene.static}
         self.ends = {joint.name: tuple(scene.body(end, joint.element) for end in joint.ends) for joint in scene.joints}
         check_pairs(self.ends.values(), root.source)
@@ -120,6 +124,28 @@ class _Reader:
         self.joints = [joint for joint in self.moving if not joint.is_gearbox]
         self.names = Names(self.short(joint.name) for joint in self.joints)
         self.home: dict[str, list[float]] = {}
+
+    def _plugins(self) -> Iterator[tuple[str, Element]]:
+        """Yield (scope, plugin) for the plugins of the models, of their links and joints, and of the world."""
+        for key, model in self.models.items():
+            yield from ((f"{key}::", x) for owner in (model, *model.all("link", "joint")) for x in owner.all("plugin"))
+        yield from (("", plugin) for world in self.root.all("world") for plugin in world.all("plugin"))
+
+    def _attached(self) -> Iterator[tuple[int, SdfJoint]]:
+        """Yield (id of a plugin, fixed joint) for the joints by which Gazebo attaches two links of the model when it starts."""
+        for scope, plugin in self._plugins():
+            parent, model, child = extensions.attached(plugin) or ("", "", "")
+            own = scope.removesuffix("::")
+            scopes = (
+                [scope] if model in ("", "__model__", own.rpartition("::")[2]) else [f"{scope}{model}::", f"{model}::"]
+            )
+            second = next((f"{x}{child}" for x in scopes if f"{x}{child}" in self.links), "")
+            if second and scope + parent in self.links:
+                element = replace(plugin, tag="joint", attributes={"type": "fixed"}, children=[])
+                ends, name = (scope + parent, second), f"{scope}{parent}_to_{child}"
+                fact = f"plugin {plugin.get('name')!r} is read as a fixed joint"
+                plugin.note(f"{fact} between {parent!r} and {child!r}, which Gazebo can detach at run time")
+                yield id(plugin), SdfJoint(element, free_name(name, self.scene.frames), second, ends, scope, own)
 
     def short(self, key: str) -> str:
         """Return a scoped name without the name of the model."""
@@ -236,12 +262,8 @@ class _Reader:
         yield from self._mimics_of_plugins(names)
 
     def _mimics_of_plugins(self, names: Container[str]) -> Iterator[Coupling]:
-        owners = [
-            (f"{key}::", owner) for key, model in self.models.items() for owner in (model, *model.all("link", "joint"))
-        ]
-        owners += [("", world) for world in self.root.all("world")]
-        for scope, plugin in ((scope, plugin) for scope, owner in owners for plugin in owner.all("plugin")):
-            if (mimic := extensions.mimic(plugin)) is None:
+        for scope, plugin in self._plugins():
+            if id(plugin) in self.attached or (mimic := extensions.mimic(plugin)) is None:
                 continue
             leads, follower = scope + mimic.leader, scope + mimic.follower
             if leads not in names or follower not in names or leads == follower:

@@ -13,7 +13,11 @@ joints                          between the frames localPos and localRot of the 
 excludeFromArticulation         a loop joint, if other joints connect its bodies
 LimitAPI, limits                limits of joints
 DriveAPI                        a motor with its maxForce; the law (stiffness, damping, targets) is a controller, see :func:`drives`
-mjc:…, newton:…, physxJoint:…   damping, stiffness, friction, armature, velocity_limit, see the table of the format
+newton:…, mjc:…, physxJoint:…   damping, stiffness, friction, armature, velocity_limit, see the table of the format. newton:inertia of bodies. Limits
+                                and springs count from mjc:ref
+NewtonMimicAPI, mjc:coef2 …     couplers of two joints of one axis
+MjcActuator, NewtonActuator,    a motor with the largest effort of its ranges
+urdf:limit:effort
 ArticulationRootAPI             a body that gets a Free joint "root_joint", if no joint connects it to the ground
 poses of bodies                 home
 colliders                       collision shapes: sphere, capsule, cube, cylinder, plane, with dynamicFriction and restitution; meshes touch
@@ -50,8 +54,9 @@ from ..mechanism import Mechanism
 from ..shapes import Box, Capsule, ConvexPoints, Cylinder, Plane, Sphere
 from ..spatial import Inertia, Rotation, Transform
 from .document import Connected, Element, Names, add_root, add_shape, at, check_pairs, left_out, noted_inertia
-from .formats import USD, combined
+from .formats import USD, combined, text_of
 from .mesh_files import corners, mass_properties
+from .mujoco import Drives, greatest
 from .usd_stage import Prim, read_stage
 
 LETTERS = "XYZ"
@@ -62,6 +67,12 @@ EXACT = 1e-10  # bound of errors in double precision
 # largest unit of length [m] and mass [kg], so that the unit of inertia (mass times length squared) is finite
 MOST_UNIT = 1e30
 SIDES = ("0", "1")
+# type of a prim that is not read -> text of the warning
+UNREAD = {
+    "PointInstancer": "a PointInstancer is not read: its instances are missing:",
+    "MjcTendon": "tendons are not read, nor the actuators that drive them:",
+    "MjcKeyframe": "keyframes are not read:",
+}
 ROUND: dict[str, type[Any]] = {"Capsule": Capsule, "Cylinder": Cylinder}
 
 
@@ -144,6 +155,9 @@ class _Reader:
         self.bodies: dict[str, str] = {}  # path -> name
         self.joints: dict[str, Prim] = {}
         for prim in self.prims:
+            if (kind := prim.attributes["type"]) in UNREAD:
+                prim.note_named(UNREAD[kind])
+                continue
             prim.note_unread()
             for part in (prim, *prim.children):
                 part.note_unread()
@@ -154,11 +168,13 @@ class _Reader:
                 self.joints[joint_names.new(_free(prim, joint_names))] = prim
             elif prim.tag == "joint":
                 prim.note_named("joints that are not enabled are not read:")
-            elif prim.attributes["type"] == "PointInstancer":
-                prim.note("a PointInstancer is not read: its instances are missing")
         self.names, self.joint_names = names, joint_names
         # unit of angles in MuJoCo's attributes
         self.radians = any(prim.get("mjc:compiler:angle") == "radian" for prim in self.prims if prim.tag == "scene")
+        self.motors = Drives()
+        for prim in self.prims:
+            if prim.tag == "motor":
+                self._add_motor(prim)
         if not self.bodies:
             root.fail("has no prim with RigidBodyAPI")
         self.place = {path: self._pose(self.by_path[path]) for path in self.bodies}
@@ -244,6 +260,8 @@ class _Reader:
         if len(scenes) > 1:
             scenes[1].note("of several PhysicsScenes the first is read")
         direction = np.array(scenes[0].numbers("physics:gravityDirection", 3, (0.0, 0.0, 0.0)))
+        if not scenes[0].truth("newton:gravityEnabled", True):
+            return 0.0, 0.0, 0.0
         size = scenes[0].number("physics:gravityMagnitude", -1.0, finite=False) * self.metre
         if direction.any():
             down = direction / np.linalg.norm(direction)
@@ -327,35 +345,35 @@ class _Reader:
                 kept[following] = (between, kept[following][1][1]), kept[following][1]
 
     def _add_mimics(self) -> None:
-        """Add couplers of joints of one axis, q = coef0 + coef1 q_leader.
+        """Add couplers of joints of one axis, q = coef0 + coef1 q_leader + coef2 q_leader² + ...
 
-        Angles are in degrees, or in radians if the joint also has MuJoCo's equality; lengths are in the stage's unit.
+        newton:mimicCoef0 of a hinge is in degrees. All other coefficients count angles in radians, and lengths in the stage's unit.
         """
         names = {prim.path: name for name, prim in self.joints.items()}
         for name, prim in self.joints.items():
-            if not prim.has("NewtonMimicAPI"):
-                if prim.has("MjcEqualityJointAPI"):
-                    cure = "(apply NewtonMimicAPI too, or call Builder.add_coupler): joints that move freely:"
-                    prim.note(f"MjcEqualityJointAPI without NewtonMimicAPI is not read {cure}", name)
+            polynomial = prim.has("MjcEqualityJointAPI")
+            if not (prim.has("NewtonMimicAPI") or polynomial) or not prim.truth("newton:mimicEnabled", True):
                 continue
-            if not prim.truth("newton:mimicEnabled", True):
-                continue
-            leader = names.get(prim.get("newton:mimicJoint") or "", "")
+            leader = names.get(prim.get("newton:mimicJoint") or prim.get("mjc:target") or "", "")
             pair = [self.builder._joints[x].joint if x in self.builder._joints else None for x in (name, leader)]
             if leader == name or not all(isinstance(joint, joints.Revolute | joints.Prismatic) for joint in pair):
                 fact = "NewtonMimicAPI is read only if it couples two joints of one axis"
                 prim.note(f"{fact}; joints for which it is not read:", name)
                 continue
-            unit = "rad, m" if prim.has("MjcEqualityJointAPI") else "deg, m"
-            unit_of_joint, unit_of_leader = (self.factor(unit, isinstance(joint, joints.Revolute)) for joint in pair)
-            offset = prim.number("newton:mimicCoef0", 0.0) * unit_of_joint
-            ratio = prim.number("newton:mimicCoef1", 1.0) * unit_of_joint / unit_of_leader
+            turns = [isinstance(joint, joints.Revolute) for joint in pair]
+            unit, unit_of_leader = (self.factor("rad, m", x) for x in turns)
+            old = "newton:mimicCoef0" not in prim.attributes  # mjc:coef0 is in radians
+            offset = prim.number("mjc:coef0" if old else "newton:mimicCoef0", 0.0)
+            offset *= unit if old else self.factor("deg, m", turns[0])
+            higher = [prim.number(f"mjc:coef{k}", 0.0) for k in (2, 3, 4)] if polynomial else []
+            ratios = [prim.number("newton:mimicCoef1", prim.number("mjc:coef1", 1.0)), *higher]
+            terms = [-ratio * unit / unit_of_leader**k for k, ratio in enumerate(ratios, start=1)]
             with at(prim):
                 coupler = self.joint_names.new(f"{name} mimics {leader}")
-                self.builder.add_coupler(coupler, {name: 1.0, leader: -ratio}, offset=offset)
+                self.builder.add_coupler(coupler, {name: 1.0, leader: np.trim_zeros(terms, "b")}, offset=offset)
                 for joint_name in (name, leader):  # coupled joints stay in the tree
                     spec = self.builder._joints[joint_name]
-                    actuated = spec.actuated and joint_name != name
+                    actuated = spec.actuated and (joint_name != name or prim.path in self.motors.sums)
                     self.builder._joints[joint_name] = replace(spec, tree=True, actuated=actuated)
 
     def _roots(self, tree: Connected) -> Iterator[tuple[str, bool]]:
@@ -390,28 +408,36 @@ class _Reader:
                 turns, instance = kind == "revolute", "angular" if kind == "revolute" else "linear"
                 numbers, driven = self._numbers(prim, turns, instance)
                 return (joints.Revolute if turns else joints.Prismatic)(axis.lower(), **numbers), driven, False
-            numbers, _ = self._numbers(prim, True, "")
+            numbers, driven = self._numbers(prim, True, "")
             terms = {name: numbers[name] for name in ("damping", "friction", "armature") if name in numbers}
             if kind == "fixed" and any(terms.values()):
                 prim.note("parameters of fixed joints, such as damping, are not read")
-            return (joints.Fixed() if kind == "fixed" else joints.Spherical(**terms)), bool(prim.all("drive")), False
+            driven = driven or bool(prim.all("drive"))
+            return (joints.Fixed() if kind == "fixed" else joints.Spherical(**terms)), driven, False
 
     def _numbers(self, prim: Prim, turns: bool, instance: str) -> tuple[dict[str, Any], bool]:
         """Return the parameters of an axis, and True if a drive acts on it; `instance` is the name of its drive and of its LimitAPI."""
         drive = next((part for part in prim.all("drive") if part.get("name") == instance), None)
         if drive is not None and drive.number("physics:maxForce", math.inf, finite=False) == 0.0:
             drive = None
+        drive = drive or self._motor(prim)
         axis = Element("joint", {**prim.attributes}, prim.source, prim.line, self.root, prim.notes, prim.grammar)
         axis.children = [] if drive is None else [drive]
         for limit in (part for part in prim.all("limit") if part.get("name") == instance):
             ends = {"physics:lowerLimit": "physics:low", "physics:upperLimit": "physics:high"}
             axis.attributes |= {end: limit.attributes[key] for end, key in ends.items() if key in limit.attributes}
+        if "mjc:damping" in axis.attributes:
+            per_degree = prim.number("mjc:damping") / factor("N m s/deg, N s/m", turns)
+            axis.attributes.setdefault("newton:damping", text_of(per_degree))
         numbers: dict[str, Any] = USD.read(axis)
         for row in USD.numbers:
             if row.field in numbers:
                 unit = row.unit.replace("deg", "rad") if row.name == "mjc:springref" and self.radians else row.unit
                 numbers[row.field] *= self.factor(unit, turns)
-        limits = numbers.pop("lower", -math.inf), numbers.pop("upper", math.inf)
+        reference = prim.number("mjc:ref", 0.0) * self.factor("rad, m" if self.radians else "deg, m", turns)
+        if "rest" in numbers or (reference and "stiffness" in numbers):
+            numbers["rest"] = numbers.get("rest", 0.0) - reference
+        limits = numbers.pop("lower", -math.inf) - reference, numbers.pop("upper", math.inf) - reference
         if limits[0] > limits[1]:
             prim.fail(f"has its lower limit above the upper: {limits[0]:g} > {limits[1]:g}")
         bounds = {name: numbers.pop(name, math.inf) for name in ("effort_limit", "velocity_limit")}
@@ -419,6 +445,33 @@ class _Reader:
         if not np.isinf(limits).all():
             numbers["limits"] = limits
         return numbers, drive is not None
+
+    def _add_motor(self, prim: Prim) -> None:
+        """Add an actuator of MuJoCo's or Newton's schema to the motor of its joint."""
+        joint = self.by_path.get(prim.get("mjc:target") or prim.get("newton:targets") or "")
+        if joint is None or joint.tag != "joint":
+            prim.note_named("actuators that do not act on a joint are not read:")
+            return
+        most = min(
+            _largest(prim, "forceLimited", "forceRange"), prim.number("newton:maxEffort", math.inf, finite=False)
+        )
+        laws = [prim.get(f"mjc:{name}Type") for name in ("gain", "bias", "dyn")]
+        if set(laws) <= {None, "none", "fixed"} and prim.attributes["type"] != "NewtonActuator":
+            gain = abs(prim.several("mjc:gainPrm", 10, (1.0,))[0])
+            most = min(most, (gain or 1.0) * _largest(prim, "ctrlLimited", "ctrlRange"))
+        else:
+            prim.note_named("actuators whose control laws are not read:")
+        self.motors.add(joint.path, prim.several("mjc:gear", 6, (1.0,))[0], most, 0.0, 0.0)
+
+    def _motor(self, prim: Prim) -> Element | None:
+        """Return a drive for a joint with actuators of MuJoCo's schema, or with the effort limit of a URDF; None for other joints."""
+        if prim.path not in self.motors.sums and "urdf:limit:effort" not in prim.attributes:
+            return None
+        most = prim.number("urdf:limit:effort", 0.0) or math.inf
+        most = min(most, _largest(prim, "actuatorfrclimited", "actuatorfrcrange"))
+        most = min(most, self.motors.sums.get(prim.path, (math.inf,))[0])
+        numbers = {"physics:maxForce": text_of(most)} if math.isfinite(most) else {}
+        return Element("drive", numbers, prim.source, prim.line, prim, prim.notes, prim.grammar)
 
     def _general(self, prim: Prim) -> tuple[JointType | None, bool, bool] | None:
         """Return the joint of the axes that no limit locks; a lower limit above the upper one locks an axis."""
@@ -493,7 +546,10 @@ class _Reader:
             com = given_com
         if "physics:principalAxes" in entries and "physics:diagonalInertia" not in entries:
             body.note_named("principal axes without moments of inertia are not read:")
-        if "physics:diagonalInertia" in entries:
+        if body.get("newton:inertia"):
+            xx, yy, zz, xy, xz, yz = np.array(body.numbers("newton:inertia", 6)) * self.kilogram * self.metre**2
+            about_com = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        elif "physics:diagonalInertia" in entries:
             moments = np.array(body.numbers("physics:diagonalInertia", 3)) * self.kilogram * self.metre**2
             if colliders.mass and "physics:principalAxes" not in entries:
                 body.note_named("missing principal axes are read as the body's axes:")
@@ -640,6 +696,13 @@ class _Reader:
             return
         self.builder._joints = {spec.name: spec for spec in loose.description.joints}
         self.builder.warnings += loose.warnings[len(robot.warnings) :]
+
+
+def _largest(prim: Prim, limited: str, limits: str) -> float:
+    """Return the largest effort of a range in MuJoCo's schema; infinite if attribute `limited` disables it."""
+    low, high = (prim.number(f"mjc:{limits}:{end}", 0.0) for end in ("min", "max"))
+    word = prim.get(f"mjc:{limited}") or "auto"
+    return greatest((low, high), prim.note) if word == "true" or (word == "auto" and low < high) else math.inf
 
 
 def _line(kind: Any, frame: Transform) -> tuple[str, Array, Array]:

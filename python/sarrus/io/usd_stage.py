@@ -29,6 +29,7 @@ from .formats import text_of
 BINARY = (b"PXR-USDC", b"PK\x03\x04")  # first bytes of .usdc and .usdz
 TAGS = {f"Physics{kind}Joint": kind.lower() for kind in ("Revolute", "Prismatic", "Spherical", "Fixed", "Distance")}
 TAGS["PhysicsJoint"] = "d6"
+OTHERS = {"PhysicsScene": "scene", "MjcActuator": "motor", "NewtonActuator": "motor"}
 SHAPES = ("Sphere", "Capsule", "Capsule_1", "Cube", "Cylinder", "Cylinder_1", "Plane", "Cone", "Mesh")
 # MEASURES: attributes of shapes that are read although no physics schema defines them. LOOKS: attributes that are ignored
 MEASURES = frozenset(("radius", "height", "axis", "size"))
@@ -36,7 +37,8 @@ LOOKS = frozenset(("visibility", "purpose", "extent", "proxyPrim", "doubleSided"
 PHYSICAL = ("phys", "newton", "mjc", "sarrus", "drive", "limit")
 # names of attributes in other schemas -> names of the same attributes in the table of sarrus.io.formats
 ALIASES = {
-    "physxJoint:armature": "mjc:armature", "newton:armature": "mjc:armature", "newton:friction": "mjc:frictionloss",
+    "physxJoint:armature": "newton:armature", "mjc:armature": "newton:armature", "mjc:frictionloss": "newton:friction",
+    "physxJoint:maxJointVelocity": "newton:velocityLimit",
 }  # fmt: skip
 MOST_LAYERS = 1000
 LETTERS = ("X", "Y", "Z")  # letters of the axes
@@ -270,7 +272,7 @@ def _element(prim: Any, root: Element, cache: Any, healed: list[int]) -> Prim:
     kind, path = str(prim.GetTypeName()), str(prim.GetPath())
     # the union includes schemas that usd-core does not define, such as Newton's
     schemas = frozenset(map(str, (*prim.GetAppliedSchemas(), *prim.GetPrimTypeInfo().GetAppliedAPISchemas())))
-    tag = "joint" if kind in TAGS else "scene" if kind == "PhysicsScene" else "shape" if kind in SHAPES else "prim"
+    tag = "joint" if kind in TAGS else "shape" if kind in SHAPES else OTHERS.get(kind, "prim")
     attributes = {"name": str(prim.GetDisplayName() or prim.GetName()), "type": TAGS.get(kind, kind)}
     element = Prim(tag, attributes, root.source, path, root, root.notes, root.grammar)
     element.path, element.schemas, element.prim = path, schemas, prim
@@ -306,7 +308,7 @@ def _element(prim: Any, root: Element, cache: Any, healed: list[int]) -> Prim:
             name, owner = name_in_part, parts[head, instance]
         owner.attributes[name] = text
     for relationship in prim.GetAuthoredRelationships():
-        if (name := str(relationship.GetName())).startswith(("physics:", "newton:")):
+        if (name := str(relationship.GetName())).startswith(("physics:", "newton:", "mjc:target")):
             try:
                 element.attributes[name] = " ".join(map(str, relationship.GetForwardedTargets()))
             except _pxr().ErrorException:  # an attribute in another layer, or malformed
@@ -343,7 +345,7 @@ def _text(attribute: Any, element: Prim, healed: list[int]) -> str | None:
     definition = element.prim.GetPrimDefinition().GetAttributeDefinition(name)
     if definition and definition.GetFallbackValue() == value:
         return None
-    if str(attribute.GetTypeName()) in ("double", "double3", "quatd", "int"):
+    if str(attribute.GetTypeName()).startswith(("double", "quatd", "int")):
         return text_of(numbers)
     numbers = numbers.astype(np.float32)
     nice = np.array([float(str(x)) for x in numbers.ravel()])

@@ -6,8 +6,9 @@ joints                        revolute, prismatic, spherical and fixed joints; C
                               joints become chains of revolute and prismatic joints with massless bodies. The body of a Free joint floats
 loops                         joints with excludeFromArticulation
 motors                        DriveAPI with maxForce and no law
-damping, friction, armature,  mjc:damping, mjc:frictionloss, mjc:armature, mjc:stiffness and mjc:springref
-stiffness and rest
+damping, friction, armature,  NewtonJointAPI
+velocity limits
+stiffness and rest            mjc:stiffness and mjc:springref
 couplers, screws              NewtonMimicAPI, of two joints of one axis; a screw is a hinge and a slide that mimics it
 distances                     distance joints of one length
 frames                        Xforms with sarrus:frame
@@ -19,6 +20,7 @@ numbers                       32 bits if UsdPhysics requires it, with additional
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -104,7 +106,7 @@ class _Writer(PosedWriter):
         ends = ((spec.parent, spec.at_parent), (spec.child, spec.at_child))
         if kind in ("Fixed", "Spherical"):
             element = self._element(spec.name, WORDS[kind], *ends)
-            USD.write(element, self.uniform_numbers(spec) if kind == "Spherical" else {})
+            self._write(element, _numbers_in_file(self.uniform_numbers(spec) if kind == "Spherical" else {}, True))
         elif kind in WORDS or (
             kind in USD.joints and not has_passive(spec.joint) and spec.joint.velocity_limit is None
         ):
@@ -146,9 +148,9 @@ class _Writer(PosedWriter):
 
     def _numbers(self, joint: Element, limits: Element, step: Step, spec: JointSpec, instance: str) -> None:
         """Write the parameters of an axis: limits into `limits`, a motor into a new element, and all others into the joint's element."""
-        inside = {row.field: _in_file(step.numbers.get(row.field), factor(row.unit, step.turns)) for row in USD.numbers}
-        defined = {name: x for name, x in inside.items() if x is not None}
-        values: dict[str, float] = {name: x for name, x in defined.items() if np.isfinite(x) or name in ENDS}
+        values = {
+            name: x for name, x in _numbers_in_file(step.numbers, step.turns).items() if np.isfinite(x) or name in ENDS
+        }
         if spec.actuated and step.pitch is None:
             add(joint, "drive", name=instance)
         elif values.pop("effort_limit", None) is not None:
@@ -159,7 +161,12 @@ class _Writer(PosedWriter):
             for name in values.keys() & places.keys():
                 put(places[name][0], f"@physics:{places[name][1]}", values[name])
             return
+        self._write(joint, values)
+
+    def _write(self, joint: Element, values: Mapping[str, float]) -> None:
         USD.write(joint, values)
+        if any(name.startswith("newton:") for name in joint.attrib):
+            joint.set("schemas", "NewtonJointAPI")
 
     def _element(self, name: str, kind: str, *ends: tuple[str, Transform]) -> Element:
         element = add(self.top, "prim", type=kind, name=name)
@@ -173,14 +180,13 @@ class _Writer(PosedWriter):
         return element
 
     def mimic(self, mimic: Mimic) -> None:
-        """Write the coupler, in degrees for hinges."""
+        """Write the coupler; its offset is in degrees for hinges."""
         follower, leader, ratio, offset = mimic
-        element = self.axes[follower][0]
-        unit, unit_of_leader = (factor("deg, m", self.axes[name][1]) for name in (follower, leader))
-        element.set("schemas", "NewtonMimicAPI")
+        element, turns = self.axes[follower]
+        element.set("schemas", f"{element.get('schemas', '')} NewtonMimicAPI".strip())
         element.set("newton:mimicJoint", f"joint {leader}")
-        put(element, "@newton:mimicCoef0", _in_file(offset, unit) or 0.0)
-        put(element, "@newton:mimicCoef1", ratio * unit_of_leader / unit)
+        put(element, "@newton:mimicCoef0", _in_file(offset, factor("deg, m", turns)) or 0.0)
+        put(element, "@newton:mimicCoef1", ratio)
 
     def excluded(self) -> set[str]:
         # joints of several axes, and driven joints, cannot follow
@@ -260,6 +266,12 @@ class _Writer(PosedWriter):
     def place(self, element: Element, place: Transform) -> None:
         if place != IDENTITY:
             put(element, "@pose", [*place.translation, *Rotation(place.rotation).quaternion])
+
+
+def _numbers_in_file(numbers: Mapping[str, Any], turns: bool) -> dict[str, float]:
+    """Return the parameters of a joint in the units of the file."""
+    inside = {row.field: _in_file(numbers.get(row.field), factor(row.unit, turns)) for row in USD.numbers}
+    return {name: x for name, x in inside.items() if x is not None}
 
 
 def _in_file(value: float | None, unit: float) -> float | None:

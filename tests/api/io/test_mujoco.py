@@ -433,3 +433,58 @@ def test_shapes_that_touch_are_those_of_the_file():
     assert any("meshes touch planes only" in one for one in compiled.warnings)
     run = sarrus.simulate(compiled, compiled.assemble(), np.zeros(compiled.nv), 1.0, method="contact", limits="ignore")
     assert compiled.pose(run.q[-1], "a")[2, 3] > 0.05
+
+
+TENDON = """<mujoco><compiler angle="radian"/><option gravity="0 0 0"/>
+  <worldbody><body name="a"><joint name="j" axis="0 1 0" ref="0.1" springref="0.4"/><geom size="0.1" mass="1" pos="0.5 0 0"/>
+    <body name="b" pos="1 0 0"><joint name="k" axis="0 1 0" springref="-0.2"/><geom size="0.1" mass="2" pos="0.3 0 0.1"/></body></body></worldbody>
+  <tendon><fixed name="t" {}><joint joint="j" coef="2"/><joint joint="k" coef="-0.5"/></fixed></tendon>
+  <keyframe><key name="bent" qpos="0.7 0.5"/></keyframe></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        'stiffness="50"',
+        'stiffness="50" springlength="0.3" damping="2"',
+        'armature="0.3" damping="0.5" range="-1 1.5"',
+        'frictionloss="0.7"',
+    ],
+)
+def test_passive_terms_of_fixed_tendons(terms):
+    """Accelerations are those of MuJoCo with the same motion; its dry friction is a force 0.7 along the tendon. Configurations close the coupler."""
+    mujoco = pytest.importorskip("mujoco")
+    text = TENDON.format(terms)
+    model = mujoco.MjModel.from_xml_string(text)
+    data, rng = mujoco.MjData(model), np.random.default_rng(1)
+    for robot in (sarrus.loads(text), sarrus.io.from_mujoco(model)):
+        assert robot.joints == ("j", "k", "t")
+        for name in ("qpos0", "bent"):
+            assert_allclose(robot.constraint_residual(robot.configuration(name)), 0, atol=1e-15)
+        if "range" in terms:
+            assert_allclose(np.ravel(robot.joint("t").type.limits), [-1, 1.5])
+        for _ in range(3):
+            data.qpos[:], data.qvel[:] = rng.normal(size=(2, 2))
+            length = np.array([2.0, -0.5])
+            data.qfrc_applied[:] = -0.7 * length * np.sign(length @ data.qvel) if "friction" in terms else 0.0
+            model.opt.disableflags = int(mujoco.mjtDisableBit.mjDSBL_FRICTIONLOSS) | int(
+                mujoco.mjtDisableBit.mjDSBL_LIMIT
+            )
+            mujoco.mj_forward(model, data)
+            q, v = ([*x, length @ x] for x in (data.qpos, data.qvel))
+            assert_allclose(robot.forward_dynamics(q, v, np.zeros(3))[:2], data.qacc, rtol=1e-9, atol=1e-9)
+
+
+def test_tendons_that_are_slack_or_switched_off():
+    text = TENDON.format('stiffness="50" springlength="0.3 0.4" damping="2"')
+    robot = sarrus.loads(text)
+    assert any("a tendon whose springlength is a range is not read" in note for note in robot.warnings)
+    assert robot.joint("t").type.stiffness[0] == 0.0 and robot.joint("t").type.damping[0] == 2.0
+    off = text.replace('gravity="0 0 0"/>', 'gravity="0 0 0"><flag spring="disable" damper="disable"/></option>')
+    assert sarrus.loads(off).joints == ("j", "k")
+    mujoco = pytest.importorskip("mujoco")
+    for one, joints in ((text, ("j", "k", "t")), (off, ("j", "k"))):
+        robot = sarrus.io.from_mujoco(mujoco.MjModel.from_xml_string(one))
+        assert robot.joints == joints and any("springlength is a range" in note for note in robot.warnings) == (
+            one == text
+        )

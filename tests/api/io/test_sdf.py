@@ -714,6 +714,34 @@ def test_long_chains_of_frames():
     assert_allclose(placed(r, "f3000")[:3, 3], [0, 0, 3])
 
 
+@pytest.mark.parametrize("named", ["m", "__model__", "nested"])
+def test_joints_that_gazebo_attaches(named):
+    """A four-bar that Gazebo closes as it starts: the links keep the poses of the file."""
+    plugin = DETACHABLE.replace(">m<", f">{named}<").replace(">a<", ">bar<").replace(">box<", ">rocker<")
+    rocker = link("rocker", ".2 0 .3 0 0 0")
+    parts = [link("crank"), link("rod", ".2 0 0 0 0 0"), rocker, link("bar", ".4 0 .1 0 0 0")]
+    key = "rocker"
+    if named == "nested":
+        parts[2], key = f'<model name="nested">{rocker}</model>', "nested::rocker"
+    hinges = [
+        f'<joint name="{name}" type="revolute"><parent>{parent}</parent><child>{child}</child><axis><xyz>0 1 0</xyz></axis></joint>'
+        for name, parent, child in (
+            ("a", "world", "crank"),
+            ("b", "crank", "rod"),
+            ("c", "world", key),
+            ("d", "rod", "bar"),
+        )
+    ]
+    robot = sarrus.loads(model(*parts, *hinges, plugin))
+    assert robot.mobility(robot.assemble()).degrees_of_freedom == 1
+    (spec,) = (spec for spec in robot.description.joints if spec.joint.kind == "Fixed")
+    assert {spec.parent, spec.child} == {"bar", key} and spec.name == "bar_to_rocker"
+    assert_allclose(robot.pose(robot.assemble(), key)[:3, 3], [0.2, 0, 0.3], atol=1e-12)
+    assert any(
+        "is read as a fixed joint between 'bar' and 'rocker', which Gazebo can detach" in x for x in robot.warnings
+    )
+
+
 DETACHABLE = """<plugin filename="gz-sim-detachable-joint-system" name="gz::sim::systems::DetachableJoint">
     <parent_link>a</parent_link><child_model>m</child_model><child_link>box</child_link></plugin>"""
 

@@ -395,7 +395,7 @@ def test_xacro(tmp_path):
     path.write_text(path.read_text().replace("${m + 1}", "${n}"))
     with pytest.raises(
         sarrus.ModelError,
-        match=r"xacro fails: name 'n' is not defined.*; if it has arguments, expand it first: xacro \S+ ARGUMENT:=VALUE",
+        match=r"xacro fails: name 'n' is not defined.*; values of the file's arguments: arguments=\{'name': value\}",
     ):
         sarrus.load(path)
     argument = text.replace("<robot", '<robot xmlns:xacro="http://www.ros.org/wiki/xacro"')
@@ -403,8 +403,21 @@ def test_xacro(tmp_path):
     path.write_text(argument.replace("${m + 1}", "$(arg n)").replace("DEFAULT", 'default="4"'))
     assert sarrus.load(path).description.bodies[0].inertia.mass == 4.0
     path.write_text(argument.replace("${m + 1}", "$(arg n)").replace("DEFAULT", ""))
-    with pytest.raises(sarrus.ModelError, match=r"xacro fails: .*xacro r\.urdf\.xacro ARGUMENT:=VALUE > r\.urdf$"):
+    with pytest.raises(sarrus.ModelError, match=r"xacro fails: .*values of the file's arguments: arguments="):
         sarrus.load(path)
+    path.write_text(argument.replace("${m + 1}", "$(arg n)").replace("DEFAULT", 'default="4"'))
+    for value in (5, "5"):
+        assert sarrus.load(path, arguments={"n": value}).description.bodies[0].inertia.mass == 5.0
+    for wrong, said in (
+        ({"n": 5, "legs": 4, "arms": 2}, "the file has no argument 'arms', 'legs'"),
+        (["n"], "expected a dict of names and values; got"),
+        ({1: 5}, "expected a dict of names and values; got"),
+    ):
+        with pytest.raises(sarrus.ModelError, match=said):
+            sarrus.load(path, arguments=wrong)
+    (tmp_path / "r.urdf").write_text(robot(link("A", "1")))
+    with pytest.raises(sarrus.ModelError, match=r"arguments does not apply to this format; arguments= is for \.xacro"):
+        sarrus.load(tmp_path / "r.urdf", arguments={"n": 5})
 
 
 # --- models that others published ------------------------------------------------------------------------------------

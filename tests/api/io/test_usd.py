@@ -231,13 +231,13 @@ def test_joints_that_hold_less_than_it_seems():
     joint(stage, "Fixed", "/itself", ("/b", "/b"))
     cone = joint(stage, "Spherical", "/ball", ("/a", "/c"))
     cone.CreateConeAngle0LimitAttr(30)
-    cone.GetPrim().CreateAttribute("newton:damping", Sdf.ValueTypeNames.Float).Set(3.0)
+    cone.GetPrim().CreateAttribute("newton:massModel", Sdf.ValueTypeNames.Token).Set("shell")
     robot = loaded(stage)
     assert robot.constraint("rod").spec.length == 0.25 and robot.constraints == ("rod",)
     assert robot.constraint("rod").spec.points == (("b", (0.5, 0.0, 0.0)), ("c", (0.0, 0.0, 0.0)))
     said = "\n".join(robot.warnings)
     for text in ("'physics:coneAngle0Limit' of <joint> is not read", "not enabled are not read: off", "range of distances are not read: loose",
-                 "six free axes are not read: nothing", "to itself are not read: itself", "'newton:damping' of <joint> is not read"):  # fmt: skip
+                 "six free axes are not read: nothing", "to itself are not read: itself", "'newton:massModel' of <joint> is not read"):  # fmt: skip
         assert text in said
 
 
@@ -797,11 +797,9 @@ def test_hinges_between_one_pair_of_bodies_are_a_chain():
     assert door.nc and door.mobility(door.assemble()).degrees_of_freedom == 1
 
 
-@pytest.mark.parametrize(
-    ("apis", "offset"), [(("NewtonMimicAPI",), np.pi / 2), (("NewtonMimicAPI", "MjcEqualityJointAPI"), 90.0)]
-)
-def test_mimics_of_newton(apis, offset):
-    """q = 90 degrees - 2 q_leader for hinges; for a slide the stage's metres per degree; in radians if MuJoCo wrote them."""
+@pytest.mark.parametrize("apis", [("NewtonMimicAPI",), ("NewtonMimicAPI", "MjcEqualityJointAPI")], ids=len)
+def test_mimics_of_newton(apis):
+    """q = 90 degrees - 2 q_leader for hinges; the other coefficients count in radians and in the stage's length, 0.5 m."""
     told = "rel newton:mimicJoint = </j1>", "float newton:mimicCoef0 = 90", "float newton:mimicCoef1 = -2"
     robot = of_text(
         a_body("a"),
@@ -811,10 +809,10 @@ def test_mimics_of_newton(apis, offset):
     )
     (spec,) = robot.description.constraints
     assert (spec.name, {name: c for name, _, c in spec.terms}) == ("j2 mimics j1", {"j2": (1.0,), "j1": (2.0,)})
-    assert spec.offset == pytest.approx(offset)
+    assert spec.offset == pytest.approx(np.pi / 2)
     slide = an_axis("Prismatic", "j2", "a", "b", "Y", told[0], "float newton:mimicCoef1 = -2", apis=apis[:1])
     (spec,) = of_text(a_body("a"), a_body("b"), an_axis("Revolute", "j1", "", "a", "X"), slide).description.constraints
-    assert {name: c for name, _, c in spec.terms}["j1"][0] == pytest.approx(2 * 0.5 * 180 / np.pi)
+    assert {name: c for name, _, c in spec.terms}["j1"][0] == pytest.approx(2 * 0.5)
     off = an_axis("Revolute", "j2", "a", "b", "Y", *told, "bool newton:mimicEnabled = 0", apis=apis)
     assert not of_text(a_body("a"), a_body("b"), an_axis("Revolute", "j1", "", "a", "X"), off).nc
 
@@ -842,16 +840,105 @@ def test_couplers_and_screws_are_written_as_mimics(tmp_path):
     assert robot.actuated == ("j",) and robot.nc == 1
 
 
+@pytest.mark.parametrize(("kind", "turn"), [("Revolute", np.pi / 180), ("Prismatic", 0.5)])
+def test_joints_of_newton(kind, turn):
+    """Coefficients per degree or per unit of length, which is 0.5 m; armature and friction of a hinge in SI units of mass and the stage's lengths."""
+    told = [
+        f"float newton:{name} = {x}"
+        for name, x in {"damping": 1, "velocityLimit": 3, "armature": 2, "friction": 5}.items()
+    ]
+    told += ["float urdf:limit:effort = 7"]
+    found = of_text(a_body("a"), an_axis(kind, "j", "", "a", "X", *told, apis=("NewtonJointAPI",)))
+    force = 0.25 if kind == "Revolute" else 0.5  # N m or N, in kg and 0.5 m
+    numbers = {"damping": force / turn, "velocity_limit": 3 * turn, "armature": 2 * (0.25 if kind == "Revolute" else 1)}
+    numbers |= {"friction": 5 * force, "effort_limit": 7 * force}
+    for name, value in numbers.items():
+        assert_allclose(getattr(found.joint("j").type, name), value, err_msg=name)
+    assert found.actuated == ("j",)
+
+
+def test_joints_of_mujoco():
+    """MuJoCo's schema: damping per radian, limits and rest from the reference, polynomial couplers, the efforts of actuators by their gears."""
+    scene = prim("PhysicsScene", "s", 'uniform token mjc:compiler:angle = "radian"', apis=("MjcSceneAPI",))
+    told = {
+        "damping": 4,
+        "stiffness": 8,
+        "springref": 0.5,
+        "ref": 0.2,
+        "actuatorfrcrange:min": -90,
+        "actuatorfrcrange:max": 90,
+    }
+    told = [f"double mjc:{name} = {x}" for name, x in told.items()]
+    limits = "float physics:lowerLimit = -90", "float physics:upperLimit = 90"
+    hinge = an_axis("Revolute", "j", "", "a", "X", *told, *limits, apis=("MjcJointAPI",))
+    numbers = "double mjc:coef0 = 0.1", "double mjc:coef1 = 2", "double mjc:coef2 = 3"
+    follower = an_axis("Revolute", "k", "a", "b", "Y", "rel mjc:target = </j>", *numbers, apis=("MjcEqualityJointAPI",))
+
+    def motor(name, target, *parts):
+        return prim(
+            "MjcActuator", name, f"rel mjc:target = <{target}>", "double[] mjc:gear = [3, 0, 0, 0, 0, 0]", *parts
+        )
+
+    ranged = [
+        f"double mjc:{name}Range:{end} = {x}"
+        for name, y in (("ctrl", 6), ("force", 5))
+        for end, x in (("min", -y), ("max", y))
+    ]
+    affine = 'uniform token mjc:biasType = "affine"'
+    parts = scene, a_body("a"), a_body("b"), hinge, follower
+    robot = of_text(
+        *parts, motor("m", "/j", *ranged), motor("n", "/j", *ranged[:2], affine, "double mjc:forceRange:max = 4")
+    )
+    joint = robot.joint("j").type
+    assert_allclose(
+        [joint.damping[0], joint.stiffness[0], joint.rest[0]], [1.0, 2.0, 0.3]
+    )  # N m are 0.25 of the stage's
+    assert_allclose(np.ravel(joint.limits), [-np.pi / 2 - 0.2, np.pi / 2 - 0.2])
+    assert joint.effort_limit[0] == 0.25 * (3 * 5 + 3 * 4) and robot.actuated == ("j",)
+    assert any("control laws are not read: n" in one for one in robot.warnings)
+    (spec,) = robot.description.constraints
+    assert ({name: c for name, _, c in spec.terms}, spec.offset) == ({"k": (1.0,), "j": (-2.0, -3.0)}, 0.1)
+    newton = prim(
+        "NewtonActuator",
+        "o",
+        "rel newton:targets = </j>",
+        "float newton:maxEffort = 8",
+        "float newton:kp = 3",
+        apis=("NewtonPDControlAPI",),
+    )
+    driven = of_text(*parts, newton)
+    assert driven.joint("j").type.effort_limit[0] == 0.25 * 8 and driven.actuated == ("j",)
+    assert any("control laws are not read: o" in one for one in driven.warnings)
+    loose = of_text(*parts, motor("o", "/a"))
+    assert not loose.actuated and any("do not act on a joint are not read: o" in one for one in loose.warnings)
+
+
+def test_the_inertia_of_newton():
+    """It overrides the principal moments, and keeps all digits."""
+    told = (
+        "float physics:mass = 2",
+        "float3 physics:diagonalInertia = (9, 9, 9)",
+        "double[] newton:inertia = [1.1, 1.3, 1.7, 0.1, 0.3, -0.123456789012]",
+    )
+    robot = of_text(prim("Xform", "a", *told, apis=("PhysicsRigidBodyAPI", "PhysicsMassAPI", "NewtonMassAPI")))
+    right = 0.25 * np.array([[1.1, 0.1, 0.3], [0.1, 1.3, -0.123456789012], [0.3, -0.123456789012, 1.7]])
+    assert_allclose(robot.description.bodies[-1].inertia.about_com, right, rtol=1e-15)
+
+
+def test_gravity_of_newton():
+    for said, size in (("1", 0.5 * 7), ("0", 0.0)):
+        told = "float physics:gravityMagnitude = 7", f"bool newton:gravityEnabled = {said}"
+        robot = of_text(a_body("a"), prim("PhysicsScene", "s", *told, apis=("NewtonSceneAPI",)))
+        assert_allclose(robot.gravity, [0, 0, -size])
+
+
 def test_what_newton_and_mujoco_say_and_is_not_read():
-    told = "float newton:damping = 1", "float newton:velocityLimit = 3", "float urdf:limit:effort = 3"
-    robot = of_text(a_body("a"), an_axis("Revolute", "j", "", "a", "X", *told, apis=("MjcEqualityJointAPI",)))
-    for name in (
-        "newton:damping",
-        "newton:velocityLimit",
-        "urdf:limit:effort",
-        "MjcEqualityJointAPI without NewtonMimicAPI is not read (apply NewtonMimicAPI too, or call Builder.add_coupler)",
-    ):
-        assert any(name in one for one in robot.warnings)
+    path = "rel mjc:path = </j>", "double[] mjc:path:coef = [1]"
+    robot = of_text(
+        a_body("a"), an_axis("Revolute", "j", "", "a", "X"), prim("MjcTendon", "t", *path), prim("MjcKeyframe", "k")
+    )
+    for text in ("tendons are not read, nor the actuators that drive them: t", "keyframes are not read: k"):
+        assert any(text in one for one in robot.warnings)
     lonely = an_axis("Revolute", "j", "", "a", "X", "rel newton:mimicJoint = </j>", apis=("NewtonMimicAPI",))
     assert any(
         "is read only if it couples two joints of one axis" in one for one in of_text(a_body("a"), lonely).warnings
