@@ -35,10 +35,12 @@ class Switch(Element):
         checked_text(f"name of a {type(self).__name__}", self.name)
         changes = sorted((time, key) for key in ("on", "off") for time in self.times(key))
         timed = self.event("on") is None and self.event("off") is None
-        for (before, first), (time, then) in itertools.pairwise(changes):
+        begins = (-np.inf, "on" if self.on is None else "off")
+        for (before, first), (time, then) in itertools.pairwise([begins, *changes]):
             if time == before or (timed and first == then):
-                fault = f"got {first} at {before:g} s and {then} at {time:g} s"
-                raise ValueError(f"{type(self).__name__}: the times of on and off must alternate; {fault}")
+                raise ValueError(
+                    f"{type(self).__name__}: times of on and off do not alternate; got on={self.on!r}, off={self.off!r}"
+                )
 
     def event(self, key: str) -> Any:
         """Return the event of "on" or "off": an Event or a function; None if there are times."""
@@ -116,7 +118,11 @@ class Clutch(Switch):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not checked_number("ratio of a Clutch", self.ratio, ""):
-            raise ValueError("ratio of a Clutch: zero; expected a ratio of speeds, or sarrus.control.Lock for one joint")
+            raise ValueError(
+                "ratio of a Clutch: zero; expected a ratio of speeds, or sarrus.control.Lock for one joint"
+            )
+        if self.first == self.second:
+            raise ValueError(f"second of a Clutch: same as first; expected another joint, got {self.second!r}")
         checked_number("capacity of a Clutch", self.capacity, finite=False)
 
 

@@ -21,7 +21,7 @@ from ..errors import IntegrationError, ModelError, StateError
 from ..mechanism import Mechanism
 from ..spatial import Transform
 from . import setup
-from .setup import Prepared, Setup, Stepping
+from .setup import Prepared, Record, Setup, Stepping
 from .simulate import Event, Integration, sample_times
 from .trajectory import Trajectory
 from .warnings import warn_of_runs
@@ -51,7 +51,7 @@ class Trigger:
     act: Callable[[], object]
     direction: int = -1
     terminal: bool = True
-    name: str = ""
+    name: str = "\0"  # no name of a user's event
 
 
 class Engagement:
@@ -84,7 +84,9 @@ class Engagement:
         self.capacity = np.array(switch.capacity)
         self.limited = self.capacity.ndim == 0 and bool(np.isfinite(self.capacity))
         if self.limited and len(self.rows) != 1:
-            raise ModelError(f"{self.name}: joint '{switch.joint}' has no single coordinate; expected one, which a capacity requires")
+            raise ModelError(
+                f"{self.name}: joint '{switch.joint}' has no single coordinate; expected one, which a capacity requires"
+            )
         self.parts = [f"{self.name}[{k}]" if k else self.name for k in range(max(1, len(self.rows)))]
         self.A, self.offsets = np.zeros((len(self.rows), mechanism.nv)), [0.0] * len(self.rows)
 
@@ -137,7 +139,6 @@ class SwitchedIntegration:
         for k, s in enumerate(self.switches):
             if s.name in [other.name for other in self.switches[:k]]:
                 raise ValueError(f"two switches are named '{s.name}'; names must be unique: pass name=")
-            s.lock(self.mechanism.neutral())
         self._with(self.switches)  # raises the errors of all switches before the run
 
     def _with(self, switches: list[Engagement]) -> Mechanism:
@@ -163,7 +164,12 @@ class SwitchedIntegration:
         """Run all phases."""
         start, end = self.stepping.start, self.stepping.start + self.stepping.duration
         samples = None if times is None else sample_times(times, start, end)
-        due = [(time, key == "on", k) for k, s in enumerate(self.switches) for key in ("on", "off") for time in s.switch.times(key)]
+        due = [
+            (time, key == "on", k)
+            for k, s in enumerate(self.switches)
+            for key in ("on", "off")
+            for time in s.switch.times(key)
+        ]
         due.sort()
         for s in self.switches:
             s.set(on=s.switch.on is None, locked=False)
@@ -176,7 +182,9 @@ class SwitchedIntegration:
             stop, events = min([end, *(time for time, *_ in due[:1])]), [*self.events, *self._triggers()]
             phase = self._integration(stop, events)
             phase.core.restore(
-                {**self.state, "x": self.x, "start": self.t, "k": 0, "t": self.t, "shown": (self.t, self.x)}, looks=True, anew=False
+                {**self.state, "x": self.x, "start": self.t, "k": 0, "t": self.t, "shown": (self.t, self.x)},
+                looks=True,
+                anew=False,
             )
             inside = None if samples is None else samples[(samples >= self.t) & ((samples < stop) | (stop == end))]
             phase.go(inside, every, tolerances, progress, stop)
@@ -185,12 +193,19 @@ class SwitchedIntegration:
             self.state, by, begun = phase.core.state, phase.core.ended_by, self.t
             self.t, self.x = (self.state["shown"][0] if by is not None else stop), self.state["shown"][1]
             self.error = phase.error
-            if phase.error or phase.trajectory.status == "interrupted" or self.t >= end or (by is not None and by < len(self.events)):
+            if (
+                phase.error
+                or phase.trajectory.status == "interrupted"
+                or self.t >= end
+                or (by is not None and by < len(self.events))
+            ):
                 break
             quick = quick + 1 if self.t - begun < self.dt else 0
             if quick > MOST_CHANGES:
                 names = ", ".join(dict.fromkeys(change["name"] for change in self.changes[-MOST_CHANGES:]))
-                self.error = IntegrationError(f"{names}: more than {MOST_CHANGES} changes within a step at t = {self.t:.9g} s", phase.trajectory)
+                self.error = IntegrationError(
+                    f"{names}: more than {MOST_CHANGES} changes within a step at t = {self.t:.9g} s", phase.trajectory
+                )
                 break
             if by is not None:
                 events[by].act()
@@ -201,7 +216,9 @@ class SwitchedIntegration:
 
     def _integration(self, stop: float, events: list[Any]) -> Integration:
         """Return the integration of the next phase."""
-        mine = {field.name: getattr(self.prepared.setup, field.name) for field in fields(Setup)} | {"mechanism": self.held}
+        mine = {field.name: getattr(self.prepared.setup, field.name) for field in fields(Setup)} | {
+            "mechanism": self.held
+        }
         its = PhaseSetup(**mine, described=self.mechanism, load=tuple(self.load.tolist()) if self.load.any() else ())
         stepping = replace(self.stepping, start=self.t, duration=max(0.0, stop - self.t))
         phase = Integration(replace(self.prepared, setup=its), stepping, events)
@@ -227,8 +244,13 @@ class SwitchedIntegration:
         if sudden := [s for s in engaging if not s.limited]:
             v = self._impact(q, v, sudden)
         for s in soft:
-            with_effort, without = (self.held.forward_dynamics(q, 0.0 * v, tau, time=self.t, check=False) for tau in (s.A[0], 0.0 * v))
-            speed, s.instant = float(s.A[0] @ v), INSTANT * self.dt * float(s.capacity * s.A[0] @ (with_effort - without))
+            with_effort, without = (
+                self.held.forward_dynamics(q, 0.0 * v, tau, time=self.t, check=False) for tau in (s.A[0], 0.0 * v)
+            )
+            speed, s.instant = (
+                float(s.A[0] @ v),
+                INSTANT * self.dt * float(s.capacity * s.A[0] @ (with_effort - without)),
+            )
             rests = s.stopped or abs(speed) <= max(s.instant, 1e-13 * float(np.abs(s.A[0]) @ np.abs(v)))
             if rests and not s.locked:
                 s.lock(q)
@@ -244,7 +266,11 @@ class SwitchedIntegration:
             a, spare = self._reactions(evaluated, self.t, q, v, z)
             wrong = [s for s in undecided if (spare[s][0] <= 0.0 if s.locked else s.slides * (s.A[0] @ a) < 0.0)]
             for s in wrong[: None if change < 5 else 1]:
-                s.set(on=s.limited, locked=not s.locked, slides=-float(np.sign(spare[s][1])) if s.locked and s.limited else 0.0)
+                s.set(
+                    on=s.limited,
+                    locked=not s.locked,
+                    slides=-float(np.sign(spare[s][1])) if s.locked and s.limited else 0.0,
+                )
             undecided = [s for s in undecided if s.on]
             if not wrong:
                 break
@@ -280,25 +306,38 @@ class SwitchedIntegration:
         """Return the acceleration (nv), and for each switch with a capacity the spare part of it, and the multiplier of its first row."""
         x, facts = np.concatenate([q, v, z])[None], setup.forces_of(phase.setup, phase.core, self.dt)
         run = setup.trajectory_of(phase.mechanism, np.array([t]), x, phase.core.counted, **facts)
+        mechanism, tau = run._acting
+        a, carried = mechanism.forward_dynamics(
+            q, v, tau[0], wrenches=run._loads, time=t, check=False, return_reactions=True
+        )
         spare = {}
         for s in (s for s in self.switches if s.breaks):
-            rows = run.reactions.multipliers[0, phase.mechanism.constraint(s.name).rows]
-            spare[s] = s.spare(rows, run.reactions.wrenches[s.name][0]), float(rows[0])
-        return run.a[0], spare
+            rows = carried.multipliers[phase.mechanism.constraint(s.name).rows]
+            spare[s] = s.spare(rows, carried.wrenches[s.name]), float(rows[0])
+        return a, spare
 
     def _triggers(self) -> list[Trigger]:
         """Return the events that end the next phase."""
-        triggers, evaluated = [], self._integration(self.t, [])
+        triggers, evaluated = [], self._integration(self.t, []) if any(s.breaks for s in self.switches) else None
         for s in self.switches:
             key = "off" if s.on else "on"
             if (when := s.switch.event(key)) is not None:
                 event = when if isinstance(when, Event) else Event(when, f"{key} of {s.name}")
                 triggers.append(Trigger(event._value, partial(s.set, on=not s.on), event.direction))
             if s.on and s.slides:
-                offset = 1e-14 * abs(float(s.A[0] @ self.x[self.mechanism.nq :][: self.mechanism.nv])) + 1e-5 * s.instant
-                triggers.append(Trigger(lambda t, q, v, z, s=s, offset=offset: float(s.slides * (s.A[0] @ v)) + offset, partial(s.set, stopped=True)))
+                offset = (
+                    1e-14 * abs(float(s.A[0] @ self.x[self.mechanism.nq :][: self.mechanism.nv])) + 1e-5 * s.instant
+                )
+                triggers.append(
+                    Trigger(
+                        lambda t, q, v, z, s=s, offset=offset: float(s.slides * (s.A[0] @ v)) + offset,
+                        partial(s.set, stopped=True),
+                    )
+                )
             if s.breaks:
-                triggers.append(Trigger(lambda t, q, v, z, s=s: self._reactions(evaluated, t, q, v, z)[1][s][0], lambda: None))
+                triggers.append(
+                    Trigger(lambda t, q, v, z, s=s: self._reactions(evaluated, t, q, v, z)[1][s][0], lambda: None)
+                )
         return triggers
 
     # ---- results ------------------------------------------------------------------------------------------------------
@@ -306,20 +345,25 @@ class SwitchedIntegration:
     @property
     def unreliable(self) -> bool:
         """True if the run failed, or its steps are too long."""
-        return self.trajectory.status != "interrupted" and (self.error is not None or any(phase.fault for phase, _ in self.phases))
+        return self.trajectory.status != "interrupted" and (
+            self.error is not None or any(phase.fault for phase, _ in self.phases)
+        )
 
     def result(self) -> Trajectory:
         """Return the trajectory and issue its warnings, or raise the failure."""
         if self.error is not None:
             raise self.error
-        records = [phase.core.record for phase, _ in self.phases]
-        excess, left = (np.stack([record[name] for record in records]) for name in ("excess", "left_at"))
-        first = np.argmax(np.abs(excess), axis=0)[None]
-        record = records[0] | {"excess": np.take_along_axis(excess, first, 0)[0], "left_at": np.take_along_axis(left, first, 0)[0]}
         fault = next((phase.fault for phase, _ in self.phases if phase.fault), "")
         q, v, _ = np.split(self.x[None], (self.mechanism.nq, self.mechanism.nq + self.mechanism.nv), axis=1)
-        warn_of_runs([(slice(None), self.prepared)], record, fault, (self.t, q, v, np.ones(1, dtype=bool)))
+        warn_of_runs([(slice(None), self.prepared)], self._record(), fault, (self.t, q, v, np.ones(1, dtype=bool)))
         return self.trajectory
+
+    def _record(self) -> Record:
+        """Return the record of the first phase, with the violations of limits of all phases."""
+        records = [phase.core.record for phase, _ in self.phases]
+        excess, left = (np.stack([record[name] for record in records]) for name in ("excess", "left_at"))
+        largest = np.take_along_axis(excess, np.abs(excess).argmax(axis=0)[None], axis=0)[0]
+        return records[0] | {"excess": largest, "left_at": np.where(excess != 0.0, left, np.inf).min(axis=0)}
 
     def _merged(self, samples: Array | None) -> Trajectory:
         """Return the trajectory of the mechanism without switches, whose forces are efforts and wrenches."""
@@ -339,7 +383,9 @@ class SwitchedIntegration:
                     wrenches.setdefault(body, np.zeros((n[-1], 6)))[rows] += wrench
         wrenches.pop("ground", None)
         t = np.concatenate([run.t for run in runs])
-        keep = slice(None) if samples is None else np.isin(t, samples) | (np.arange(len(t)) == len(t) - 1)
+        keep = np.ones(len(t), dtype=bool)
+        if samples is not None:  # without the ends of phases
+            keep[:-1] = np.isin(t[:-1], samples) & (np.diff(t) > 0.0)
 
         def all_of(name: str) -> Any:
             parts = [getattr(run, name) for run in runs]
@@ -348,7 +394,7 @@ class SwitchedIntegration:
         facts = {name: all_of(name) for name in ("internal_state", "loop_q", "a", "friction")}
         found = [run.events for run in runs]
         events = {event.name: np.concatenate([times[event.name] for times in found]) for event in self.events}
-        status = last.status if last.status != "terminated: " else "finished"
+        status = "finished" if last.status == f"terminated: {Trigger.name}" else last.status
         return Trajectory(
             self.mechanism, t[keep], all_of("q"), all_of("v"), **facts, efforts=tau[keep], events=events, status=status,
             wrenches={body: wrench[keep] for body, wrench in wrenches.items()}, statistics=self._statistics([run.statistics for run in runs]),
@@ -366,4 +412,4 @@ class SwitchedIntegration:
                     total[key] = None if value is None else max(total[key], value)
                 elif key not in ("method", "dt") and value is not None:
                     total[key] = total[key] + value
-        return total | {"switches": self.changes}
+        return total | {"limits": self.prepared.limits.exceeded(self._record(), 0), "switches": self.changes}
