@@ -29,7 +29,7 @@ class Switch(Element):
     off: When = field(default=None, kw_only=True)
     name: str = field(default="", kw_only=True)
 
-    native = False  # type: ignore[assignment]
+    native = False
 
     def __post_init__(self) -> None:
         checked_text(f"name of a {type(self).__name__}", self.name)
@@ -77,9 +77,10 @@ class Lock(Switch):
     --------
     A brake of 2 N m stops a wheel of 0.1 kg m2 and 10 rad/s in half a second:
 
+    >>> import numpy as np
     >>> import sarrus
     >>> b = sarrus.Builder("wheel")
-    >>> b.add_body("disc", sarrus.Inertia.from_diagonal(1.0, (0.1, 0.1, 0.1)))
+    >>> b.add_body("disc", sarrus.Inertia(1.0, (0, 0, 0), 0.1 * np.eye(3)))
     >>> b.add_joint("axle", sarrus.Revolute("z"), "ground", "disc")
     >>> run = sarrus.simulate(b.build(), [0.0], [10.0], 1.0, sarrus.control.Lock("axle", capacity=2.0, on=0.1))
     >>> [(x["change"], round(x["time"], 12)) for x in run.statistics["switches"]]
@@ -147,7 +148,7 @@ class Weld(Switch):
         super().__post_init__()
         for key in ("parent", "child"):
             checked_text(f"{key} of a Weld", getattr(self, key))
-        if not isinstance(self.capacity, tuple) or len(self.capacity) != 2:
-            raise ValueError(f"capacity of a Weld must be (moment, force) [N m, N]; got {self.capacity!r}")
+        if np.shape(self.capacity) != (2,):
+            raise ShapeError(f"capacity of a Weld must be (moment, force) [N m, N]; got {self.capacity!r}")
         for limit in self.capacity:
             checked_number("capacity of a Weld", limit, finite=False)

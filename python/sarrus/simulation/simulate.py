@@ -50,7 +50,8 @@ def simulate(
         its EndStop, or nearest to `near`; from there, the simulation counts its revolutions
     duration : duration of the simulation [s]
     controller : Python function, force element of :mod:`sarrus.control` (evaluated in C++), or a list of these; default: none. A function (t, q, v)
-        returns tau (nv,) [N m, N], or (tau, {frame: wrench (6,)}) with [moment; force] at the frame's origin in its axes [N m, N]
+        returns tau (nv,) [N m, N], or (tau, {frame: wrench (6,)}) with [moment; force] at the frame's origin in its axes [N m, N]. The list may
+        contain :class:`~sarrus.control.Clutch`, :class:`~sarrus.control.Lock` and :class:`~sarrus.control.Weld`, which engage and release
     method : integration method. All methods integrate on the configuration manifold, so that quaternions stay unit
 
         "auto" : "contact" for :class:`~sarrus.control.RigidContact` or :class:`~sarrus.control.CollisionContacts`. "rosenbrock" for
@@ -182,7 +183,9 @@ def simulate(
         from .switched import SwitchedIntegration
 
         if resume is not None or varies:
-            raise ValueError("clutches, locks and welds support neither resume= nor sensitivities=: simulate from q and v without them")
+            raise ValueError(
+                "clutches, locks and welds support neither resume= nor sensitivities=: simulate from q and v without them"
+            )
         integrated = partial(SwitchedIntegration, switches=switches)
 
     def attempt(divisor: int) -> Integration:
@@ -313,13 +316,20 @@ class Integration:
         }  # fmt: skip
 
     def go(
-        self, times: ArrayLike | None, every: int, tolerances: tuple[float, ...], progress: bool, end: float | None = None
+        self,
+        times: ArrayLike | None,
+        every: int,
+        tolerances: tuple[float, ...],
+        progress: bool,
+        end: float | None = None,
     ) -> None:
         """Run the simulation to its end, by default that of the duration, and examine its steps."""
         core, stepping = self.core, self.stepping
         parts: list[Any] = []
         begun, begun_at, first = clock.perf_counter(), core.state["x"], stepping.start
-        samples = None if times is None else sample_times(times, first, first + stepping.duration if end is None else end)
+        samples = (
+            None if times is None else sample_times(times, first, first + stepping.duration if end is None else end)
+        )
         setup.check_memory(
             stepping.duration / stepping.dt / every + 2.0 if samples is None else samples.size, 1, core.size
         )
@@ -494,7 +504,9 @@ def checked_checkpoint(resume: Any) -> dict[str, Any]:
     """Return a copy of a checkpoint, or of the checkpoint of a Trajectory, with defaults of fields that earlier versions lack."""
     checkpoint = resume.checkpoint if isinstance(resume, Trajectory) else resume
     if isinstance(resume, Trajectory) and checkpoint is None:
-        raise ModelError("resume: this Trajectory has no checkpoint: it was not simulated, was loaded without it, or has switches")
+        raise ModelError(
+            "resume: this Trajectory has no checkpoint: it was not simulated, was loaded without it, or has switches"
+        )
     if not isinstance(checkpoint, Mapping):
         raise TypeError(f"resume must be a Trajectory or its checkpoint; got {resume!r}")
     if missing := sorted({"x", *FIELDS} - checkpoint.keys()):

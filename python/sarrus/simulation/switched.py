@@ -78,6 +78,10 @@ class Engagement:
             self.bodies = switch.parent, switch.child
         else:
             joint = mechanism.joint(switch.joint)
+            if joint.type.holds_nothing:
+                raise ModelError(
+                    f"{self.name}: joint '{joint.name}' is a {joint.type.kind}; expected a joint that can be locked"
+                )
             self.bodies = joint.parent, joint.child
             if not joint.closes_loop and all(joint.type.rates):
                 self.rows = [{(switch.joint, k): 1.0} for k in range(joint.type.nq)]
@@ -112,6 +116,12 @@ class Engagement:
 
     def set(self, **state: Any) -> None:
         vars(self).update(state)
+
+    def speed_from(self, x: Array) -> Callable[..., float]:
+        """Return the function (t, q, v, z) of the speed of sliding from a state x on, with an offset that makes it positive at a start from rest."""
+        v = x[self.mechanism.nq :][: self.mechanism.nv]
+        offset = 1e-14 * abs(float(self.A[0] @ v)) + 1e-5 * self.instant
+        return lambda t, q, v, z: float(self.slides * (self.A[0] @ v)) + offset
 
     @property
     def breaks(self) -> bool:
@@ -318,27 +328,20 @@ class SwitchedIntegration:
 
     def _triggers(self) -> list[Trigger]:
         """Return the events that end the next phase."""
-        triggers, evaluated = [], self._integration(self.t, []) if any(s.breaks for s in self.switches) else None
+        triggers = []
         for s in self.switches:
             key = "off" if s.on else "on"
             if (when := s.switch.event(key)) is not None:
                 event = when if isinstance(when, Event) else Event(when, f"{key} of {s.name}")
                 triggers.append(Trigger(event._value, partial(s.set, on=not s.on), event.direction))
             if s.on and s.slides:
-                offset = (
-                    1e-14 * abs(float(s.A[0] @ self.x[self.mechanism.nq :][: self.mechanism.nv])) + 1e-5 * s.instant
-                )
-                triggers.append(
-                    Trigger(
-                        lambda t, q, v, z, s=s, offset=offset: float(s.slides * (s.A[0] @ v)) + offset,
-                        partial(s.set, stopped=True),
-                    )
-                )
+                triggers.append(Trigger(s.speed_from(self.x), partial(s.set, stopped=True)))
             if s.breaks:
-                triggers.append(
-                    Trigger(lambda t, q, v, z, s=s: self._reactions(evaluated, t, q, v, z)[1][s][0], lambda: None)
-                )
+                triggers.append(Trigger(partial(self._spare, s, self._integration(self.t, [])), list))
         return triggers
+
+    def _spare(self, s: Engagement, phase: Integration, *state: Any) -> float:
+        return self._reactions(phase, *state)[1][s][0]
 
     # ---- results ------------------------------------------------------------------------------------------------------
 
@@ -363,7 +366,8 @@ class SwitchedIntegration:
         records = [phase.core.record for phase, _ in self.phases]
         excess, left = (np.stack([record[name] for record in records]) for name in ("excess", "left_at"))
         largest = np.take_along_axis(excess, np.abs(excess).argmax(axis=0)[None], axis=0)[0]
-        return records[0] | {"excess": largest, "left_at": np.where(excess != 0.0, left, np.inf).min(axis=0)}
+        record: Record = records[0] | {"excess": largest, "left_at": np.where(excess != 0.0, left, np.inf).min(axis=0)}
+        return record
 
     def _merged(self, samples: Array | None) -> Trajectory:
         """Return the trajectory of the mechanism without switches, whose forces are efforts and wrenches."""
