@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,12 @@ from . import setup
 from .setup import Prepared, Record, Setup, Stepping
 from .simulate import Event, Integration, sample_times
 from .trajectory import Trajectory
-from .warnings import warn_of_runs
+from .warnings import fault_of_steps, warn_of_runs
 
 MARGIN = 1e-12  # relative tolerance of capacities, larger than the rounding of reactions
 INSTANT = 1e-9  # part of a step in which a brake can stop a motion at rounding level
+STOP = 1e-6  # largest such part if the motion has just ended
+SUMMED = ("energy_eaten", "supplied", "apart", "pushed")  # entries of a record that are sums over the steps
 MOST_CHANGES = 50  # largest number of phases that begin within one step
 
 
@@ -61,10 +63,11 @@ class Engagement:
     ----------
     rows, A : terms {coordinate: coefficient} of each row of coordinates, and their coefficients (rows, nv); empty for a weld of two bodies
     on, locked, slides : True if it is engaged; True if it is engaged and does not slip; direction of slipping, 1 or -1, or 0
+    slowing : acceleration that the capacity can cause [rad/s2, m/s2]
     """
 
     on = was = locked = stopped = False
-    slides = instant = 0.0
+    slides = slowing = instant = 0.0
     at_parent = Transform()
 
     def __init__(self, switch: Any, mechanism: Mechanism) -> None:
@@ -120,8 +123,9 @@ class Engagement:
     def speed_from(self, x: Array) -> Callable[..., float]:
         """Return the function (t, q, v, z) of the speed of sliding from a state x on, with an offset that makes it positive at a start from rest."""
         v = x[self.mechanism.nq :][: self.mechanism.nv]
-        offset = 1e-14 * abs(float(self.A[0] @ v)) + 1e-5 * self.instant
-        return lambda t, q, v, z: float(self.slides * (self.A[0] @ v)) + offset
+        speed = abs(float(self.A[0] @ v))
+        offset = 1e-14 * speed + (1e-5 if speed > self.instant else 0.1) * self.instant
+        return lambda t, q, v, z: float(self.slides * (self.A[0] @ v) + 1e-14 * np.abs(v).max()) + offset
 
     @property
     def breaks(self) -> bool:
@@ -168,7 +172,8 @@ class SwitchedIntegration:
         first = Integration(self.prepared, self.stepping, [])
         first.begin(q, v, every)
         self.every, self.dt, self.state = every, self.stepping.dt / every, first.core.state
-        self.x, self.t = self.state["x"], self.stepping.start
+        self.begun_at = self.x = self.state["x"]
+        self.t = self.stepping.start
 
     def go(self, times: ArrayLike | None, every: int, tolerances: tuple[float, ...], progress: bool) -> None:
         """Run all phases."""
@@ -183,7 +188,7 @@ class SwitchedIntegration:
         due.sort()
         for s in self.switches:
             s.set(on=s.switch.on is None, locked=False)
-        quick = 0  # phases that began within one step
+        begun: list[float] = []
         while True:
             while due and due[0][0] <= self.t:
                 _, on, k = due.pop(0)
@@ -200,7 +205,8 @@ class SwitchedIntegration:
             phase.go(inside, every, tolerances, progress, stop)
             engaged = [(s, s.A.copy(), s.at_parent) for s in self.switches if s.on and s.locked]
             self.phases.append((phase, engaged))
-            self.state, by, begun = phase.core.state, phase.core.ended_by, self.t
+            self.state, by = phase.core.state, phase.core.ended_by
+            begun.append(self.t)
             self.t, self.x = (self.state["shown"][0] if by is not None else stop), self.state["shown"][1]
             self.error = phase.error
             if (
@@ -210,8 +216,7 @@ class SwitchedIntegration:
                 or (by is not None and by < len(self.events))
             ):
                 break
-            quick = quick + 1 if self.t - begun < self.dt else 0
-            if quick > MOST_CHANGES:
+            if len(begun) > MOST_CHANGES and self.t - begun[-MOST_CHANGES] < self.dt:
                 names = ", ".join(dict.fromkeys(change["name"] for change in self.changes[-MOST_CHANGES:]))
                 self.error = IntegrationError(
                     f"{names}: more than {MOST_CHANGES} changes within a step at t = {self.t:.9g} s", phase.trajectory
@@ -254,17 +259,18 @@ class SwitchedIntegration:
         if sudden := [s for s in engaging if not s.limited]:
             v = self._impact(q, v, sudden)
         for s in soft:
-            with_effort, without = (
-                self.held.forward_dynamics(q, 0.0 * v, tau, time=self.t, check=False) for tau in (s.A[0], 0.0 * v)
+            efforts = np.stack([0.0 * v, s.capacity * s.A[0]])
+            pushed, _ = self.mechanism.forward_dynamics(
+                q, 0.0 * v, efforts, time=self.t, check=False, return_status=True
             )
-            speed, s.instant = (
-                float(s.A[0] @ v),
-                INSTANT * self.dt * float(s.capacity * s.A[0] @ (with_effort - without)),
-            )
-            rests = s.stopped or abs(speed) <= max(s.instant, 1e-13 * float(np.abs(s.A[0]) @ np.abs(v)))
+            s.slowing, speed = float(np.nan_to_num(s.A[0] @ (pushed[1] - pushed[0]))), float(s.A[0] @ v)
+            s.instant = INSTANT * self.dt * s.slowing
+            # the speed of a rocker reverses at a dead centre, though no small impulse can stop it
+            rounded = s.stopped or abs(speed) <= 1e-13 * float(np.abs(s.A[0]) @ np.abs(v))
+            rests = abs(speed) <= (STOP * self.dt * s.slowing if rounded else s.instant)
             if rests and not s.locked:
                 s.lock(q)
-            s.set(stopped=False, locked=rests, slides=0.0 if rests else float(np.sign(speed)))
+            s.set(stopped=False, locked=rests, slides=0.0 if rests else float(np.sign(speed)) or -s.slides)
         undecided = [s for s in self.switches if s.breaks]
         # principal pivoting, as for dry friction of joints: first all wrong states at once, then one at a time
         for change in range(MOST_CHANGES):
@@ -274,7 +280,15 @@ class SwitchedIntegration:
                 break
             evaluated = self._integration(self.t, [])
             a, spare = self._reactions(evaluated, self.t, q, v, z)
-            wrong = [s for s in undecided if (spare[s][0] <= 0.0 if s.locked else s.slides * (s.A[0] @ a) < 0.0)]
+            wrong = [
+                s
+                for s in undecided
+                if (
+                    spare[s][0] <= 0.0
+                    if s.locked
+                    else s.slides * (s.A[0] @ a) < -INSTANT * s.slowing - MARGIN * np.abs(a).max()
+                )
+            ]
             for s in wrong[: None if change < 5 else 1]:
                 s.set(
                     on=s.limited,
@@ -284,6 +298,9 @@ class SwitchedIntegration:
             undecided = [s for s in undecided if s.on]
             if not wrong:
                 break
+        else:
+            names = ", ".join(s.name for s in undecided)
+            raise StateError(f"{names}: no consistent states of rest and slipping were found at t = {self.t:.9g} s")
         if self.held.nc:
             v = self.held.impact(q, v, time=self.t)[0]
         self.x = np.concatenate([q, v, z])
@@ -348,25 +365,38 @@ class SwitchedIntegration:
     @property
     def unreliable(self) -> bool:
         """True if the run failed, or its steps are too long."""
-        return self.trajectory.status != "interrupted" and (
-            self.error is not None or any(phase.fault for phase, _ in self.phases)
+        return self.trajectory.status != "interrupted" and (self.error is not None or bool(self.fault))
+
+    @cached_property
+    def fault(self) -> str:
+        """Message that the steps are too long, or ""; phases may be too short to be examined alone."""
+        q, v = np.split(
+            np.stack([self.begun_at, self.x])[:, : self.mechanism.nq + self.mechanism.nv], [self.mechanism.nq], axis=1
         )
+        run = self.trajectory
+        whole = fault_of_steps(
+            [(slice(None), self.prepared)], self._record(), run.q[None], run.v[None], lambda _: run, step=self.dt,
+            steps=run.statistics["steps"], ends=(q[None], v[None]),
+        )  # fmt: skip
+        return next((phase.fault for phase, _ in self.phases if phase.fault), whole)
 
     def result(self) -> Trajectory:
         """Return the trajectory and issue its warnings, or raise the failure."""
         if self.error is not None:
             raise self.error
-        fault = next((phase.fault for phase, _ in self.phases if phase.fault), "")
         q, v, _ = np.split(self.x[None], (self.mechanism.nq, self.mechanism.nq + self.mechanism.nv), axis=1)
-        warn_of_runs([(slice(None), self.prepared)], self._record(), fault, (self.t, q, v, np.ones(1, dtype=bool)))
+        warn_of_runs([(slice(None), self.prepared)], self._record(), self.fault, (self.t, q, v, np.ones(1, dtype=bool)))
         return self.trajectory
 
     def _record(self) -> Record:
-        """Return the record of the first phase, with the violations of limits of all phases."""
+        """Return the record of all phases, in which impulses are a part of the work."""
         records = [phase.core.record for phase, _ in self.phases]
-        excess, left = (np.stack([record[name] for record in records]) for name in ("excess", "left_at"))
-        largest = np.take_along_axis(excess, np.abs(excess).argmax(axis=0)[None], axis=0)[0]
-        record: Record = records[0] | {"excess": largest, "left_at": np.where(excess != 0.0, left, np.inf).min(axis=0)}
+        parts = {name: np.stack([record[name] for record in records]) for name in records[0]}
+        record = {name: x.sum(axis=0) if name in SUMMED else x.max(axis=0) for name, x in parts.items()}
+        excess, left = parts["excess"], parts["left_at"]
+        record["excess"] = np.take_along_axis(excess, np.abs(excess).argmax(axis=0)[None], axis=0)[0]
+        record["left_at"] = np.where(excess != 0.0, left, np.inf).min(axis=0)
+        record["supplied"] = record["supplied"] - sum(change["energy_lost"] for change in self.changes)
         return record
 
     def _merged(self, samples: Array | None) -> Trajectory:
@@ -380,7 +410,8 @@ class SwitchedIntegration:
                     tau[rows] += run.reactions.multipliers[:, phase.mechanism.constraint(part).rows] * row
                 if s.rows:
                     continue
-                on_child, R = run.reactions.wrenches[s.name], at_parent.rotation
+                # zero where forward dynamics has no result, as in the last state of a motion that diverges
+                on_child, R = np.nan_to_num(run.reactions.wrenches[s.name]), at_parent.rotation
                 moment, force = on_child[:, :3] @ R.T, on_child[:, 3:] @ R.T
                 on_parent = np.hstack([-moment - np.cross(at_parent.translation, force), -force])
                 for body, wrench in zip(s.bodies, (on_parent, on_child), strict=True):

@@ -1,5 +1,6 @@
 """Clutches, brakes and welds that engage, slip and release during a run, against closed form and conservation laws."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -120,6 +121,18 @@ def test_a_brake_that_stops_a_swing_slips_back_if_the_load_exceeds_it():
             - capacity * (run.q[top, 0] - 0.9)
         )
         assert abs(stop) < 1e-10  # energy of the motion until the stop; rk4 with steps of 1 ms
+
+
+def test_a_brake_of_a_slider_lets_the_crank_pass_its_dead_centres():
+    """At a dead centre the speed of the slider is zero, but no brake stops the crank there. The brake dissipates C for each metre of the slider."""
+    b = sarrus.mechanisms.slider_crank().to_builder()
+    robot = sarrus.Mechanism(dataclasses.replace(b.build().description, gravity=(0.0, 0.0, 0.0)))
+    q = robot.assemble(fixed={"motor": 0.4})
+    run = sarrus.simulate(robot, q, robot.complete_velocity(q, {"motor": 20.0}), 1.0, Lock("guide", capacity=2.0))
+    assert [change for _, change in changes(run)] == ["slips"] * 6  # in the other direction after each dead centre
+    way = np.abs(np.diff(run.joint("guide")[:, 0])).sum()
+    assert_allclose(run.energy[-1] - run.energy[0], -2.0 * way, rtol=1e-8)  # rk4 with steps of 1 ms
+    assert run.v[-1, 0] > 10.0
 
 
 def test_docking_conserves_momentum_and_separation_changes_no_velocity():
