@@ -373,9 +373,9 @@ class SwitchedIntegration:
         q, v = np.split(
             np.stack([self.begun_at, self.x])[:, : self.mechanism.nq + self.mechanism.nv], [self.mechanism.nq], axis=1
         )
-        run = self.trajectory
+        run, first = self.trajectory, self.phases[0][0].trajectory  # the first has the forces without those of switches
         whole = fault_of_steps(
-            [(slice(None), self.prepared)], self._record(), run.q[None], run.v[None], lambda _: run, step=self.dt,
+            [(slice(None), self.prepared)], self._record(), run.q[None], run.v[None], lambda _: first, step=self.dt,
             steps=run.statistics["steps"], ends=(q[None], v[None]),
         )  # fmt: skip
         return next((phase.fault for phase, _ in self.phases if phase.fault), whole)

@@ -131,7 +131,7 @@ def test_a_brake_of_a_slider_lets_the_crank_pass_its_dead_centres():
     run = sarrus.simulate(robot, q, robot.complete_velocity(q, {"motor": 20.0}), 1.0, Lock("guide", capacity=2.0))
     assert [change for _, change in changes(run)] == ["slips"] * 6  # in the other direction after each dead centre
     way = np.abs(np.diff(run.joint("guide")[:, 0])).sum()
-    assert_allclose(run.energy[-1] - run.energy[0], -2.0 * way, rtol=1e-8)  # rk4 with steps of 1 ms
+    assert_allclose(run.energy[-1] - run.energy[0], -2.0 * way, rtol=1e-7)  # rk4 with steps of 1 ms
     assert run.v[-1, 0] > 10.0
 
 
