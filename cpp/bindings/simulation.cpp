@@ -98,10 +98,11 @@ class PySimulation {
     return false;
   }
 
-  /// Call the controller. It returns an array (2, nv): the efforts of the motors, and other generalised forces.
+  /// Add the constant load, and call the controller. It returns an array (2, nv): the efforts of the motors, and other generalised forces.
   static bool call_controller(void* self, double time, const double* q, const double* v, double* motor, double* tau) {
     PySimulation& s = *static_cast<PySimulation*>(self);
-    return s.call_back([&] {
+    for (std::size_t k = 0; k < s.load_.size(); ++k) tau[k] += s.load_[k];
+    return s.controller_.is_none() || s.call_back([&] {
       const int nv = s.tree_.nv;
       const auto both =
           py::cast<Numbers>(call_python(s.controller_, py::make_tuple(time, copy_of(q, s.tree_.nq), copy_of(v, nv))));
@@ -136,13 +137,15 @@ class PySimulation {
     return s.stopped_;
   }
 
-  /// Return the value of an event's function of (time, q, v); NaN if this function, or an earlier one, raised an exception.
+  /// Return the value of an event's function of (time, q, v, other states); NaN if this function, or an earlier one, raised an exception.
   double event_value(int event, double time, const double* x) {
     double value = std::numeric_limits<double>::quiet_NaN();
     if (failed_) return value;
     call_back([&] {
-      value = py::cast<double>(
-          call_python(event_functions_[event], py::make_tuple(time, copy_of(x, tree_.nq), copy_of(x + tree_.nq, tree_.nv))));
+      const int moving = tree_.nq + tree_.nv;
+      value = py::cast<double>(call_python(event_functions_[event],
+                                           py::make_tuple(time, copy_of(x, tree_.nq), copy_of(x + tree_.nq, tree_.nv),
+                                                          copy_of(x + moving, size() - moving))));
     });
     return value;
   }
@@ -189,6 +192,16 @@ class PySimulation {
     }
   }
 
+  /// Let force elements use the tree of another mechanism, whose constraints are some of those of the simulated mechanism.
+  void control_by(const Mechanism& other) {
+    laws_memory_.resize(RunNumbers::bytes(other.tree(), 0) / sizeof(double));
+    const RunNumbers numbers(other.tree(), 0, reinterpret_cast<char*>(laws_memory_.data()));
+    numbers.take<double>(other.tree(), plan_, [](int) -> const double* { return nullptr; });
+    Plan plan = plan_;
+    numbers.give(plan, other.tree());
+    plan_.described = plan.described;
+  }
+
   void add_variants() {
     Arena& arena = thread_arena();
     const Arena::Scope scope(arena);
@@ -228,11 +241,12 @@ class PySimulation {
                const Numbers& parameters, py::object controller, std::vector<py::object> sampled, py::object pfaffian,
                const std::vector<std::tuple<py::object, int, bool>>& events,
                const std::vector<std::tuple<int, int, double, double>>& limits,
-               const std::tuple<Numbers, Numbers, Numbers>& units)
+               const std::tuple<Numbers, Numbers, Numbers>& units, const py::object& described, std::vector<double> load)
       : mechanism_(built_or_variants(mechanism)),
         controller_(std::move(controller)),
         sampled_(std::move(sampled)),
         pfaffian_(std::move(pfaffian)),
+        load_(std::move(load)),
         parameters_(parameters.data(), parameters.data() + parameters.size()) {
     plan_.method = static_cast<Method>(named(methods, method));
     plan_.stabilisation = static_cast<Stabilisation>(named(stabilisations, stabilisation));
@@ -242,10 +256,12 @@ class PySimulation {
     frictions_ = run_terms_.frictions(tree_);
     plan_.frictions = static_cast<int>(frictions_.size()), plan_.friction = frictions_.data();
     plan_.stops = &check_signals;
-    plan_.controller = controller_.is_none() ? nullptr : &call_controller;
+    if (load_.size() > static_cast<std::size_t>(tree_.nv)) throw std::length_error("simulation: wrong sizes");
+    plan_.controller = calls() ? &call_controller : nullptr;
     plan_.sampled = &call_sampled;
     plan_.pfaffian = pfaffian_.is_none() ? nullptr : &call_pfaffian;
-    add_force_elements(mechanism_, force_elements, force_elements_);
+    const Mechanism& controlled = described.is_none() ? mechanism_ : built(described);
+    add_force_elements(controlled, force_elements, force_elements_);
     force_elements_.limit_efforts(effort_limits);
     for (const LoopSpring& spring : run_terms_.springs(tree_)) force_elements_.add(spring);
     plan_.force_elements = force_elements_.all();
@@ -264,6 +280,7 @@ class PySimulation {
     if (plan_.drives_loop_joints || plan_.watches_loop_joints) count_turns();
     plan_.limits = static_cast<int>(limits_.size()), plan_.limit = limits_.data();
     take_numbers(std::get<0>(units), std::get<1>(units), std::get<2>(units));
+    if (&controlled != &mechanism_) control_by(controlled);
     plan_.measures = plan_.controller || force_elements.size() > 0 || has_rates(tree_, plan_.force_elements) ||
                      plan_.frictions > 0 || rows_do_work(tree_) || facts(plan_.method).rigid;
     plan_.records = plan_.limits > 0 || plan_.watches_rates || plan_.measures || plan_.method == Method::rosenbrock;
@@ -275,7 +292,8 @@ class PySimulation {
 
   /// End the simulation at its next step: the current call or, if there is none, the next call. Signal handlers may call this function.
   void stop() { stopped_ = true; }
-  bool calls() const { return plan_.controller != nullptr; }
+  /// Return true if a function of the caller, or a constant load, acts on the mechanism.
+  bool calls() const { return !(controller_.is_none() && load_.empty()); }
   int size() const { return simulation_.size(); }
   int integrated() const { return simulation_.integrated(); }
   /// Return true if the state contains values that are constant between samples (digital controllers).
@@ -583,13 +601,14 @@ class PySimulation {
   const std::shared_ptr<const Variants> variants_ = mechanism_.variants();
   RunTerms run_terms_{mechanism_.tree()};
   std::vector<JointFriction> frictions_;
-  std::vector<double> units_, numbers_memory_;
+  std::vector<double> units_, numbers_memory_, laws_memory_;
   Tree tree_ = mechanism_.tree();  // the tree that is integrated
   Plan plan_;
   py::object controller_;
   // one entry per digital controller: its function, or None if the controller consists of force elements only
   std::vector<py::object> sampled_;
   py::object pfaffian_;
+  std::vector<double> load_;  // constant generalised force (nv), in addition to that of force elements; empty: none
   bool failed_ = false;
   std::atomic<bool> stopped_{false};
   std::thread::id caller_{};
@@ -699,10 +718,12 @@ void bind_simulation(py::module_& m) {
       .def(py::init<const py::object&, const std::string&, const std::string&, const std::array<double, 2>&, const py::list&,
                     const std::vector<double>&, const Numbers&, py::object, std::vector<py::object>, py::object,
                     const std::vector<std::tuple<py::object, int, bool>>&,
-                    const std::vector<std::tuple<int, int, double, double>>&, const std::tuple<Numbers, Numbers, Numbers>&>(),
+                    const std::vector<std::tuple<int, int, double, double>>&, const std::tuple<Numbers, Numbers, Numbers>&,
+                    const py::object&, std::vector<double>>(),
            py::arg("mechanism"), py::arg("method"), py::arg("stabilisation"), py::arg("gains"), py::arg("force_elements"),
            py::arg("effort_limits"), py::arg("parameters"), py::arg("controller"), py::arg("sampled"), py::arg("pfaffian"),
-           py::arg("events"), py::arg("limits"), py::arg("units"), py::keep_alive<1, 2>())
+           py::arg("events"), py::arg("limits"), py::arg("units"), py::arg("described") = py::none(),
+           py::arg("load") = std::vector<double>(), py::keep_alive<1, 2>(), py::keep_alive<1, 15>())
       .def_property_readonly("record", &PySimulation::record)
       .def_property_readonly("size", &PySimulation::size)
       .def_property_readonly("integrated", &PySimulation::integrated)

@@ -119,6 +119,7 @@ _BUSHING = 'sarrus.Gimbal("rx ry rz tx ty tz", stiffness=..., damping=...), six 
 _GEAR = "Builder.add_coupler(name, {joint: coefficient, ...})"
 _CAM = "Builder.add_coupler with a function of sarrus.laws; profiles by sarrus.cams.cam_profile"
 _MOTOR = "Builder.add_joint(..., actuated=True)"
+_SWITCH = "sarrus.control.Clutch, sarrus.control.Lock or sarrus.control.Weld, in the controllers of sarrus.simulate"
 _LOOP = "Builder.add_joint(...): a joint between any two bodies may close a loop"
 _IK = "Mechanism.inverse_kinematics({frame: target})"
 SYNONYMS = {
@@ -126,7 +127,8 @@ SYNONYMS = {
         **dict.fromkeys(("Hinge", "Pin", "RevoluteJoint", "Continuous"), "sarrus.Revolute"),
         **dict.fromkeys(("Slider", "PrismaticJoint", "Slide", "Translational"), "sarrus.Prismatic"),
         **dict.fromkeys(("Ball", "BallJoint", "SphericalJoint"), "sarrus.Spherical"),
-        **dict.fromkeys(("Weld", "WeldJoint", "FixedJoint", "Rigid"), "sarrus.Fixed"),
+        **dict.fromkeys(("Weld", "WeldJoint", "FixedJoint", "Rigid"), "sarrus.Fixed; sarrus.control.Weld for a part of a run"),
+        **dict.fromkeys(("Clutch", "Brake", "Latch"), _SWITCH),
         **dict.fromkeys(("Screw", "ScrewJoint"), "sarrus.Helical"),
         **dict.fromkeys(("Cardan", "Hooke", "UJoint", "UniversalJoint"), "sarrus.Universal"),
         **dict.fromkeys(("Floating", "FreeJoint", "FreeFlyer", "SixDof"), "sarrus.Free"),
@@ -149,6 +151,7 @@ SYNONYMS = {
         **dict.fromkeys(("Force", "Wrench", "ExternalForce"), _WRENCHES),
         "Friction": "friction= of joints such as sarrus.Revolute, or sarrus.control.LuGreFriction",
         **dict.fromkeys(("Spring", "Damper"), "Builder.add_spring, or stiffness= and damping= of joints such as sarrus.Revolute"),
+        **dict.fromkeys(("Brake", "Latch", "Gripper", "Docking"), "sarrus.control.Lock(joint, capacity=...), sarrus.control.Weld(parent, child)"),
         "Gravity": "sarrus.control.GravityCompensation; gravity= of sarrus.Builder",
     },
     "Builder": {

@@ -137,6 +137,14 @@ def touched(seed: int) -> None:
             )
         )
     dt, method = _decade(rng, -4, -2), rng.choice(METHODS)
+    for _ in range(rng.choice((0, 0, 1, 2))):
+        times: Any = rng.choice(
+            ({}, {"on": 9.7 * dt}, {"off": 20 * dt}, {"on": lambda t, q, v: v[0], "off": 30.5 * dt})
+        )
+        capacity: Any = {"capacity": _decade(rng, -2, 3)} if rng.random() < 0.6 else {}
+        elements.append(control.Weld(*rng.sample(("ground", *m.bodies), 2), name=f"weld {len(elements)}", **times))
+        for name in rng.sample(joints, min(1, len(joints))):
+            elements[-1] = control.Lock(name, name=f"lock {len(elements)}", **times, **capacity)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         try:

@@ -1,4 +1,4 @@
-"""Force elements of a simulation (controllers, friction, contact, end stops), and paths through waypoints."""
+"""Force elements of a simulation (controllers, friction, contact, end stops), clutches and locks, and paths through waypoints."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 from .._renamed import raise_renamed
 
 if TYPE_CHECKING:
-    from . import elements, path, tasks, timing
+    from . import elements, path, switches, tasks, timing
     from .element import ForceElement as ForceElement
     from .elements import *  # noqa: F403
     from .path import *  # noqa: F403
+    from .switches import *  # noqa: F403
     from .tasks import *  # noqa: F403
     from .timing import *  # noqa: F403
 
     __all__: list[str] = []
-    for _module in (elements, path, tasks, timing):
+    for _module in (elements, path, switches, tasks, timing):
         __all__ += _module.__all__
 
-_MODULES = ("elements", "path", "tasks", "timing")  # in the order of their loading times
+_MODULES = ("elements", "switches", "path", "tasks", "timing")  # in the order of their loading times
 
 
 def __getattr__(name: str) -> Any:

@@ -93,6 +93,10 @@ def functions_and_elements(controller: Any) -> tuple[list[Function], list[Elemen
             elements.append(c)
         elif callable(c):  # including a TaskControl whose targets are Python functions
             functions.append(c)
+        elif isinstance(c, Element):
+            raise ModelError(
+                f"controller: a {type(c).__name__} engages constraints, which only simulate() supports; call simulate() for each run"
+            )
         else:
             raise TypeError(
                 f"controller must be a function (t, q, v) -> tau, an element such as sarrus.control.PID, or a list of these; got {c!r}"

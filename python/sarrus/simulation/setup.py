@@ -135,6 +135,13 @@ def check_memory(states: float, runs: int, size: int) -> None:
             )
 
 
+def split_switches(controller: Any) -> tuple[list[Any], list[Any]]:
+    """Return the controllers, and the clutches, locks and welds, of a controller or a list of them."""
+    several = list(controller) if isinstance(controller, (list, tuple)) else [] if controller is None else [controller]
+    switches = [c for c in several if isinstance(c, ForceElement) and not c.native and not callable(c)]
+    return [c for c in several if c not in switches], switches
+
+
 def checked_turns(mechanism: Mechanism, near: Mapping[str, ArrayLike] | None, runs: int) -> dict[str, Array]:
     """Return joint name -> nearby coordinates (runs, nq of the joint), which select the initial revolutions of loop joints."""
     check_mapping("near", near, "joints' names to their coordinates", 0, optional=True)
@@ -250,8 +257,13 @@ class Setup:
         rows = self.mechanism._pfaffian_numbers if has_functions_of_q(self.mechanism) else None
         return _core.Simulation(
             self.mechanism, self.method, self.stabilisation, self.gains, self.terms, self.effort_limits, parameters, controller, sampled, rows,
-            events, self.limits, self.mechanism._units_of_motion,
+            events, self.limits, self.mechanism._units_of_motion, *self._of_switches,
         )  # fmt: skip
+
+    @property
+    def _of_switches(self) -> tuple[Any, ...]:
+        """Further arguments of the core, if switches have changed the mechanism: see :class:`~sarrus.simulation.switched.PhaseSetup`."""
+        return ()
 
     @property
     def _varied(self) -> bool:

@@ -8,6 +8,7 @@ import signal
 import threading
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -49,7 +50,8 @@ def simulate(
         its EndStop, or nearest to `near`; from there, the simulation counts its revolutions
     duration : duration of the simulation [s]
     controller : Python function, force element of :mod:`sarrus.control` (evaluated in C++), or a list of these; default: none. A function (t, q, v)
-        returns tau (nv,) [N m, N], or (tau, {frame: wrench (6,)}) with [moment; force] at the frame's origin in its axes [N m, N]
+        returns tau (nv,) [N m, N], or (tau, {frame: wrench (6,)}) with [moment; force] at the frame's origin in its axes [N m, N]. The list may
+        contain :class:`~sarrus.control.Clutch`, :class:`~sarrus.control.Lock` and :class:`~sarrus.control.Weld`, which engage and release
     method : integration method. All methods integrate on the configuration manifold, so that quaternions stay unit
 
         "auto" : "contact" for :class:`~sarrus.control.RigidContact` or :class:`~sarrus.control.CollisionContacts`. "rosenbrock" for
@@ -155,6 +157,7 @@ def simulate(
         raise TypeError("simulate() needs q and v, or resume=")
     named_events, varies = as_events(events), sensitivities is not None
     felt_at = q if checkpoint is None else checkpoint["felt_at"]
+    controller, switches = setup.split_switches(controller)
     prepared = Prepared.of(mechanism, functions_and_elements(controller), stepping, felt_at, varies=varies)
     adaptive = METHODS[prepared.setup.method].adaptive
     every = checked_count("every", every, most=2**53)
@@ -175,8 +178,18 @@ def simulate(
             )
         sensitivities = checked_names(prepared, sensitivities)
 
+    integrated: Any = Integration
+    if switches:
+        from .switched import SwitchedIntegration
+
+        if resume is not None or varies:
+            raise ValueError(
+                "clutches, locks and welds support neither resume= nor sensitivities=: simulate from q and v without them"
+            )
+        integrated = partial(SwitchedIntegration, switches=switches)
+
     def attempt(divisor: int) -> Integration:
-        integration = Integration(prepared, stepping, named_events)
+        integration: Integration = integrated(prepared, stepping, named_events)
         integration.restore(checkpoint) if checkpoint is not None else integration.begin(q, v, divisor)
         integration.go(times, every, (rtol, atol, max_step), progress)
         return integration
@@ -302,16 +315,25 @@ class Integration:
             "felt_at": felt_at, "force_elements": forces, "counted": self.core.counted, "every": self.every, **self.core.state,
         }  # fmt: skip
 
-    def go(self, times: ArrayLike | None, every: int, tolerances: tuple[float, ...], progress: bool) -> None:
-        """Run the simulation to its end, and examine its steps."""
+    def go(
+        self,
+        times: ArrayLike | None,
+        every: int,
+        tolerances: tuple[float, ...],
+        progress: bool,
+        end: float | None = None,
+    ) -> None:
+        """Run the simulation to its end, by default that of the duration, and examine its steps."""
         core, stepping = self.core, self.stepping
         parts: list[Any] = []
         begun, begun_at, first = clock.perf_counter(), core.state["x"], stepping.start
-        samples = None if times is None else _sample_times(times, first, first + stepping.duration)
+        samples = (
+            None if times is None else sample_times(times, first, first + stepping.duration if end is None else end)
+        )
         setup.check_memory(
             stepping.duration / stepping.dt / every + 2.0 if samples is None else samples.size, 1, core.size
         )
-        core.aim(first + stepping.duration, samples, self.every * every, tolerances)
+        core.aim(first + stepping.duration if end is None else end, samples, self.every * every, tolerances)
         # chunks are computed by a call, not by a generator, which would convert a caller's StopIteration into RuntimeError
         with setup.progress_bar(stepping.duration, progress) as report, _ending_by_signal(core):
             while not (parts and core.finished):
@@ -460,7 +482,7 @@ def _ending_by_signal(core: Any) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _sample_times(times: ArrayLike, start: float, end: float) -> Array:
+def sample_times(times: ArrayLike, start: float, end: float) -> Array:
     t = real_array("times", times)
     if t.ndim != 1 or not np.isfinite(t).all() or (np.diff(t) <= 0.0).any():
         raise ValueError("times must be (n,) finite increasing times [s]")
@@ -482,7 +504,9 @@ def checked_checkpoint(resume: Any) -> dict[str, Any]:
     """Return a copy of a checkpoint, or of the checkpoint of a Trajectory, with defaults of fields that earlier versions lack."""
     checkpoint = resume.checkpoint if isinstance(resume, Trajectory) else resume
     if isinstance(resume, Trajectory) and checkpoint is None:
-        raise ModelError("resume: this Trajectory has no checkpoint: it was not simulated, or was loaded without it")
+        raise ModelError(
+            "resume: this Trajectory has no checkpoint: it was not simulated, was loaded without it, or has switches"
+        )
     if not isinstance(checkpoint, Mapping):
         raise TypeError(f"resume must be a Trajectory or its checkpoint; got {resume!r}")
     if missing := sorted({"x", *FIELDS} - checkpoint.keys()):
@@ -541,7 +565,7 @@ class Event:
         if not isinstance(self.direction, Real) or self.direction not in (-1, 0, 1):
             raise ValueError(f"direction of event '{self.name}' must be 1, -1 or 0; got {self.direction!r}")
 
-    def _value(self, t: float, q: Array, v: Array) -> float:
+    def _value(self, t: float, q: Array, v: Array, *_: Array) -> float:
         """Return the value of the function; raise TypeError or StateError unless it is a finite number."""
         returned: Any = self.function(t, q, v)
         try:

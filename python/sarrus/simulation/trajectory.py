@@ -65,6 +65,8 @@ class Trajectory:
           saturation
         - "stiffness": the largest |lambda| dt, for eigenvalues lambda of small motions under the applied forces
         - "work", "work_known_to": work of controllers, loads, dampers, friction, contacts and prescribed motions, and a bound of its error [J]
+        - "switches": changes of clutches, locks and welds, a list of dicts: "time" [s], "name", "change" ("slips", "locks" or "releases"), "impulse" by
+          which it engaged (a row of a joint [N m s, N s], or [moment; force] on the child of a weld) and "energy_lost" by this impulse [J]
         - "contact": largest errors of all steps with rigid contact. "kinematics" (J v - c of the loops) and "positions" after the step
           [rad/s, m/s; rad, m], "penetration" [m], "momentum" (relative residual of the equations of motion). Violation of the friction-cone
           conditions: "primal" [N s], "dual" [m/s], "complementarity" [J] and "natural_map" [m/s]. "work" of contacts in a step [J], positive if the
@@ -244,7 +246,7 @@ class Trajectory:
 
     @cached_property
     def tau(self) -> Array:
-        """(n, nv) generalised applied force, including contacts, end stops and saturated motor efforts [N m, N].
+        """(n, nv) generalised applied force, including contacts, end stops, clutches, locks and saturated motor efforts [N m, N].
 
         Friction and springs of the mechanism's joints are not included. The force of rigid contact is the mean over the step before the sample.
 

@@ -26,6 +26,7 @@ MOVED = 1e-3
 WRONG = {1: 1e-2, 2: 1e-3}
 MEASURED = 1e-4  # relative error of the work of the applied forces, which the steps integrate
 ROUNDING = 1e-9  # error of the energy, relative to the potential energy, whose zero may be far from the motion
+RESTING = 1e-9  # velocity of joints at rest [rad/s, mean body sizes/s], larger than the rounding of projections
 RESOLVED = 0.5  # largest product of rate and step that causes no error
 FEWEST = 8  # smallest number of samples from which the largest kinetic energy can be estimated
 MOST = 32  # largest number of evaluated samples of a run, at irregular distances because a motion may be periodic
@@ -249,6 +250,8 @@ def _energy_error(
     off = np.sign(off) * np.maximum(np.abs(off) - np.abs(supplied_error), 0.0)
     wrong = WRONG[min(_core.methods[prepared.setup.method].order, 2)]
     uncertainty = ROUNDING * np.abs(potential).max(axis=1) + MEASURED * np.abs(supplied)
+    # a motion at rounding level, as of a mechanism that locks or brakes hold at rest, has no meaningful energy
+    uncertainty += mechanism.kinetic_energy(q[:, 0], RESTING * velocity_scale(cast(Mechanism, mechanism._base)))
     if _only_gives_back(prepared):
         for k in np.flatnonzero(change > WRONG[1] * largest + uncertainty).tolist():
             off[k] = off[k] if run(k).tau[0].any() else change[k]
