@@ -24,7 +24,7 @@ def values(t):
 def plate():
     """Free body with gravity, and a frame that is turned and shifted."""
     b = sarrus.Builder("plate")
-    b.add_body("plate", sarrus.Inertia.box(2.0, (0.3, 0.2, 0.05)))
+    b.add_body("plate", sarrus.Inertia.box(20.0, (1.0, 0.8, 0.3)))
     b.add_joint("float", sarrus.Free(), "ground", "plate")
     b.add_frame("corner", "plate", sarrus.Transform.from_rpy(0.5, -0.4, 0.2, (0.15, -0.1, 0.02)))
     return b.build()
@@ -46,26 +46,15 @@ def test_the_momentum_of_a_free_body_is_the_integral_of_its_loads(axes):
     run = sarrus.simulate(robot, q, np.full(6, 0.3), 1.0, load, dt=1e-3)
     wrench = 0.5 * values(run.t)
     if axes == "world_aligned":
-        moment = wrench[:, :3] + np.cross(run.frame("corner")[:, :3, 3], wrench[:, 3:])
-        rate = np.concatenate([moment, wrench[:, 3:]], axis=-1)
-    else:
-        rate = in_world(run, "corner", wrench)
-    weight = np.array([0.0, 0.0, -9.81 * 2.0])
+        R = run.frame("corner")[:, :3, :3]
+        wrench = np.concatenate([np.einsum("nji,nj->ni", R, x) for x in (wrench[:, :3], wrench[:, 3:])], axis=-1)
+    assert_allclose(run.wrenches["corner"], wrench, rtol=0, atol=1e-14)
+    weight = np.array([0.0, 0.0, -9.81 * 20.0])
+    rate = in_world(run, "corner", wrench)
     rate[:, 3:] += weight
     rate[:, :3] += np.cross(run.frame("plate")[:, :3, 3], weight)
     change = cumulative_simpson(rate, dx=1e-3, axis=0, initial=0.0)
-    assert_allclose(run.momentum - run.momentum[0], change, rtol=0, atol=1e-10)  # Simpson and rk4: h^4
-    if axes == "frame":
-        assert_array_equal(run.wrenches["corner"], wrench)
-    assert_allclose(
-        in_world(run, "corner", run.wrenches["corner"])
-        + np.concatenate([np.cross(run.frame("plate")[:, :3, 3], weight), [weight] * len(run.t)], axis=-1)
-        if axes == "frame"
-        else rate,
-        rate,
-        rtol=0,
-        atol=1e-12,
-    )
+    assert_allclose(run.momentum - run.momentum[0], change, rtol=0, atol=1e-9)  # Simpson and rk4: h^4
 
 
 METHODS = ["euler", "semi_implicit", "rk4", "rkmk4", "dopri5", "implicit_midpoint", "independent", "rosenbrock"]
@@ -135,7 +124,7 @@ def test_pins_carry_loads_that_no_coordinate_feels():
     fourbar = mechanisms.four_bar()
     q = fourbar.assemble(fixed={"motor": 0.5})
     run = sarrus.simulate(fourbar, q, np.zeros(3), 0.1, wrenches={"coupler": LAWS, "rocker": np.arange(6.0)})
-    expected = fourbar.joint_wrenches(run.q, run.v, run.a, actuated=(), wrenches=run.wrenches, check=False)
+    expected = fourbar.joint_wrenches(run.q, run.v, run.a, actuated=(), wrenches=run.wrenches)
     for name, wrench in run.joint_wrenches(actuated=()).items():
         assert_allclose(wrench, expected[name], rtol=0, atol=1e-9, err_msg=name)
     planned = sarrus.Trajectory.from_motion(
@@ -156,7 +145,7 @@ def test_loads_that_differ_from_run_to_run(varied):
     """Arrays, sequences of laws and rows (runs, 6), with one mechanism or variants: as one by one, with the loads of each run."""
     robot = mechanisms.four_bar()
     together, of_run = runs_of_laws()
-    robots = robot.variants(masses={"coupler": [0.5, 1.0, 1.5, 2.0]}) if varied else [robot] * 4
+    robots = robot.variants(gravity=[(0.0, 0.0, -g) for g in (9.81, 5.0, 2.0, 0.0)]) if varied else [robot] * 4
     q = robot.assemble(fixed={"motor": 0.5})
     runs = sarrus.simulate_many(robots if varied else robot, q, np.zeros(3), 0.3, wrenches=together, every=10)
     for k in range(4):
@@ -188,7 +177,7 @@ def test_a_push_overcomes_dry_friction():
         )
         assert run.momentum[-1, 3] == pytest.approx(2.0 * acceleration * 0.2, abs=1e-6)
         assert_allclose(run.contacts.force[:, 0], -min(push, 0.5 * 2.0 * 9.81), rtol=1e-6)
-        assert_allclose(run.a[1:, :], run.a[-1:, :], atol=1e-6)
+        assert_allclose(run.a[1:] - run.a[-1], 0.0, atol=1e-6)
 
 
 def test_sensitivities_to_the_scale_of_a_load():
@@ -198,11 +187,11 @@ def test_sensitivities_to_the_scale_of_a_load():
         load = AppliedWrench("tip", [0, 0, 0, LAWS[3], 0.0, LAWS[4]], scale=scale)
         return sarrus.simulate(robot, q, [0.0], 0.2, load, dt=1e-3, **options)
 
-    run = end(0.7, sensitivities=["AppliedWrench(tip).scale"])
-    d = run.sensitivities
-    difference = (end(0.7 + 1e-4).q[-1] - end(0.7 - 1e-4).q[-1]) / 2e-4
-    found = np.asarray(d.parameters if hasattr(d, "parameters") else d.q)[-1]
-    assert np.any(np.isclose(found, difference, rtol=1e-6))
+    slope = end(0.7, sensitivities=["AppliedWrench(tip).scale"]).sensitivities.parameters["AppliedWrench(tip).scale"][
+        -1, 0, 0
+    ]
+    assert slope == pytest.approx((end(0.7 + 1e-4).q[-1, 0] - end(0.7 - 1e-4).q[-1, 0]) / 2e-4, rel=1e-6)
+    assert abs(slope) > 1e-3
 
 
 def test_a_resumed_run_and_a_saved_one(tmp_path):
@@ -244,7 +233,10 @@ def test_invalid_loads(wrenches, error, text):
 
 def test_invalid_axes_and_runs():
     robot = mechanisms.pendulum()
-    with pytest.raises(sarrus.ModelError, match="no expressed_in is named 'world'"):
+    with pytest.raises(
+        sarrus.NameNotFoundError,
+        match="AppliedWrench: no expressed_in is named 'world'; there are: frame, world_aligned",
+    ):
         sarrus.simulate(robot, [0.1], [0.0], 0.1, AppliedWrench("tip", np.zeros(6), expressed_in="world"))
     with pytest.raises(sarrus.ShapeError):
         sarrus.simulate_many(robot, np.zeros((3, 1)), [0.0], 0.1, wrenches={"tip": np.zeros((4, 6))})

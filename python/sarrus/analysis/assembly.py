@@ -366,7 +366,7 @@ def inverse_kinematics(
 
     >>> q = robot.inverse_kinematics({"platform": (0.1, 0.0, float("nan"))}, near=q, fixed={"motor1": 0.139})
     >>> robot.pose(q, "platform")[:3, 3].round(4) + 0.0
-    array([ 0.1   ,  0.    , -0.4778])
+    array([ 0.1   ,  0.    , -0.5379])
     """
     check_frames(robot, frames, "fixed")
     warn_of_velocity_rows(robot, fixed, "inverse_kinematics")

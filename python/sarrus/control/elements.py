@@ -421,9 +421,8 @@ class AppliedWrench(Element):
     """Load on a body: a wrench whose components are functions of time, at the origin of a frame.
 
     The argument ``wrenches={frame: wrench}`` of :func:`~sarrus.simulate` and :func:`~sarrus.simulate_many` creates such elements. Order, sign, axes and
-    point are those of the argument ``wrenches`` of :meth:`~sarrus.Mechanism.forward_dynamics`. The loads are in
-    :attr:`Trajectory.wrenches <sarrus.Trajectory.wrenches>`, and not in `tau`; reactions and joint wrenches include them. Their work is in
-    ``statistics["work"]``.
+    point are those of the argument ``wrenches`` of :meth:`~sarrus.Mechanism.forward_dynamics`. The loads are in `wrenches` of the
+    :class:`~sarrus.Trajectory`, and not in `tau`; reactions and joint wrenches include them. Their work is in ``statistics["work"]``.
 
     Attributes
     ----------
