@@ -192,7 +192,7 @@ class Closing:
                 f"joints {quoted(fixed)} cannot all be fixed: they form a loop, so their coordinates depend on each other; "
                 "expected joints that do not form a loop"
             )
-        to = [TargetSpec(target_name(frame[0]), *frame, bodies=("ground", frame[0])) for frame in frames]
+        to = [target(*frame) for frame in frames]
         to += [TargetSpec(target_name(f"joint {name}"), joint=name) for name in self.loop_joints]
         to += [TargetSpec(target_name(f"joint {name} {k}"), joint=name, index=k, bodies=()) for name, k in single]
         self.robot = on_its_tree(robot, *to) if to else robot
@@ -315,6 +315,11 @@ def check_movable(robot: LoopFunctions, frame: str) -> None:
     """
     if frame not in movable_frames(robot):
         raise ModelError(f"frame '{frame}' is fixed to the ground; expected a frame of a moving body")
+
+
+def target(frame: str, turned: bool, components: int = 0, in_world: bool = False) -> TargetSpec:
+    """Return the target constraint of an entry of `Frames`."""
+    return TargetSpec(target_name(frame), frame, turned, components, in_world, bodies=("ground", frame))
 
 
 def target_name(frame: str) -> str:
