@@ -255,7 +255,7 @@ class Robot : public Mechanism {
                      const AssemblyOptions& options = {}) const {
     return positions_->assemble(near, fixed, options);
   }
-  /// Compute a configuration that closes the loops with frames at their targets: points [m], or rows of [R p].
+  /// Compute a configuration that closes the loops with frames at their targets: points [m], or rows of [R p]; NaN marks free components.
   Assembled inverse_kinematics(const FrameNumbersByName& frames, const AssemblyStart& near = {},
                                const JointNumbersByName& fixed = {}, const AssemblyOptions& options = {}) const {
     return positions_->inverse_kinematics(frames, near, fixed, options);
@@ -300,15 +300,16 @@ class Robot : public Mechanism {
     d.warnings.insert(d.warnings.end(), loose.warnings.begin(), loose.warnings.end());
     return Robot(Builder(d));
   }
-  /// Compute the velocity that satisfies the constraints, for given velocities of some joints and frames (in the frames' axes).
+  /// Compute the velocity that satisfies the constraints, for given velocities of some joints and frames, in the frames' axes or the world's.
   Numbers complete_velocity(const Input& q, const JointNumbersByName& joints, const FrameNumbersByName& frames = {},
-                            const std::optional<double>& time = {}) const {
-    return numbers(positions_->complete_velocity(vector(q), joints, frames, time));
+                            const std::optional<double>& time = {}, ExpressedIn axes = ExpressedIn::frame) const {
+    return numbers(positions_->complete_velocity(vector(q), joints, frames, time, axes));
   }
   /// Compute the accelerations that satisfy the constraints, for given accelerations of some joints and frames.
   Numbers complete_acceleration(const Input& q, const Input& v, const JointNumbersByName& joints,
-                                const FrameNumbersByName& frames = {}, const std::optional<double>& time = {}) const {
-    return numbers(positions_->complete_acceleration(vector(q), vector(v), joints, frames, time));
+                                const FrameNumbersByName& frames = {}, const std::optional<double>& time = {},
+                                ExpressedIn axes = ExpressedIn::frame) const {
+    return numbers(positions_->complete_acceleration(vector(q), vector(v), joints, frames, time, axes));
   }
   /// Compute the wrenches of all joints and the efforts of motors, in one motion or several: q (states, nq), v and a (states, nv). Throws NoAnswer if
   /// a state has no result. If rows of constraints depend on q, `rows` evaluates them.

@@ -4,6 +4,7 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 
 #include "../elements/list.hpp"
@@ -45,6 +46,7 @@ const char* sort_of(const NumberArray&) { return "numbers"; }
 const char* sort_of(const Range&) { return "range"; }
 const char* sort_of(const double&) { return "constant"; }
 const char* sort_of(const Law* const&) { return "law"; }
+const char* sort_of(const std::array<const Law*, 6>&) { return "wrench"; }
 const char* sort_of(const std::vector<JointTarget>&) { return "targets"; }
 template <class X> const char* sort_of(const X&) { return "plain"; }  // the value needs no conversion
 
@@ -74,6 +76,9 @@ struct Reader {
   void read(const py::handle& h, NumberArray& x) const { x.at = h.cast<int>(); }
   void read(const py::handle& h, Range& x) const { x.lower.at = h.cast<int>(), x.upper.at = x.lower.at + 1; }
   void read(const py::handle& h, const Law*& x) const { x = h.is_none() ? nullptr : list.keep(to_law(h)); }
+  void read(const py::handle& h, std::array<const Law*, 6>& x) const {
+    for (std::size_t k = 0; k < x.size(); ++k) read(h.cast<py::list>()[k], x[k]);
+  }
   void read(const py::handle& h, JointTarget& x) const {
     const auto t = h.cast<py::tuple>();
     x = {t[0].cast<int>(), t[1].cast<int>(), list.keep(to_law(t[2]))};
@@ -266,6 +271,7 @@ struct TermWriter {
     return py::make_tuple(of(law.each), law.parameter_index);
   }
   static py::object of(const Law* const& law) { return law ? of(*law) : py::none(); }
+  static py::object of(const std::array<const Law*, 6>& laws) { return of(std::vector<const Law*>(laws.begin(), laws.end())); }
   template <class X> static py::object of(const std::vector<X>& all) {
     py::list list;
     for (const X& x : all) list.append(of(x));

@@ -11,12 +11,14 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "../model/builder.hpp"
 #include "../model/contacts.hpp"
 #include "../model/text.hpp"
+#include "../position/closure.hpp"
 #include "described.hpp"
 #include "from_python.hpp"
 #include "values.hpp"
@@ -740,11 +742,12 @@ ConstraintDescription target(const py::handle& from, const std::vector<JointDesc
       c.kind = PrescribedCoordinate{{}, driven->kind, index}, c.coordinates = {{c.joint, -1}};
     return c;
   }
-  const bool turned = attribute(from, "turned").cast<bool>();
-  c.kind = LoopJoint(turned ? JointKind::fixed : JointKind::spherical, {}, turned ? 6 : 3);
-  c.parent = "ground", c.child = from_text(attribute(from, "frame")), c.target = Target::frame;
-  c.at_parent = c.at_child = Transform<double>::identity();
-  return c;
+  FrameKey key = {from_text(attribute(from, "frame")), attribute(from, "turned").cast<bool>()};
+  if (const auto only = attribute(from, "components").cast<unsigned>()) key.components = only;
+  key.in_world = attribute(from, "in_world").cast<bool>();
+  ConstraintDescription target = target_constraint(key);
+  target.name = std::move(c.name);
+  return target;
 }
 
 }  // namespace

@@ -120,7 +120,7 @@ class PyPositions : public Positions {
   }
 
  private:
-  /// Return the number of values of a target: 3 for a point, 16 for a pose (4 x 4), 0 for anything else.
+  /// Return the number of values of a target: 3 for a point, of which some may be free (NaN), 12 for a pose (4 x 4), 0 for anything else.
   static int numbers_of(PyObject* value, double* out) {
     if (PyTuple_CheckExact(value) && PyTuple_GET_SIZE(value) == 3) {
       for (int k = 0; k < 3; ++k) {
@@ -128,7 +128,7 @@ class PyPositions : public Positions {
         if (!PyFloat_Check(x)) return 0;
         out[k] = PyFloat_AS_DOUBLE(x);
       }
-      return finite(out, 3) ? 3 : 0;
+      return prescribed_components(out, 3) ? 3 : 0;
     }
     if (!is_plain(value)) return 0;
     const Array* x = proxy(value);
@@ -138,7 +138,7 @@ class PyPositions : public Positions {
     if (is_pose && (data[12] != 0.0 || data[13] != 0.0 || data[14] != 0.0 || data[15] != 1.0)) return 0;
     const int count = is_pose ? 12 : 3;
     std::copy_n(data, count, out);
-    return finite(out, count) ? count : 0;
+    return finite(out, count) || (!is_pose && prescribed_components(out, count)) ? count : 0;
   }
 
   bool read(const py::handle& frames, const py::handle& fixed) {
@@ -154,8 +154,11 @@ class PyPositions : public Positions {
       double x[12];
       const int size = numbers_of(value, x);
       if (size == 0 || !PyUnicode_Check(name)) return false;
-      same = same && names_[k].ptr() == name && sizes_[k] == size;
-      names.push_back(name), keys.push_back({{}, size == 12});
+      FrameKey key = {{}, size == 12};
+      if (size == 3) key.components = prescribed_components(x, size), key.in_world = key.components != FrameKey::position;
+      std::replace_if(x, x + size, [](double number) { return std::isnan(number); }, 0.0);
+      same = same && names_[k].ptr() == name && sizes_[k] == size && k < keys_.size() && keys_[k] == key;
+      names.push_back(name), keys.push_back(std::move(key));
       numbers_.insert(numbers_.end(), x, x + size);
     }
     for (Py_ssize_t at = 0; !fixed.is_none() && PyDict_Next(fixed.ptr(), &at, &name, &value); ++k) {
@@ -174,7 +177,7 @@ class PyPositions : public Positions {
   bool prepare(const std::vector<PyObject*>& names, std::vector<FrameKey> frames) {
     const Mechanism& m = model().mechanism;
     std::vector<int> joints;
-    closing_ = nullptr, names_.clear(), sizes_.clear(), places_.clear();
+    closing_ = nullptr, names_.clear(), sizes_.clear(), places_.clear(), keys_ = frames;
     for (std::size_t k = 0; k < names.size(); ++k) {
       const std::string name = py::handle(names[k]).cast<std::string>();
       if (k < frames.size()) {
@@ -206,6 +209,7 @@ class PyPositions : public Positions {
 
   std::mutex mutex_;
   std::shared_ptr<const Closure> closing_;
+  std::vector<FrameKey> keys_;  // targets of frames, without names
   std::vector<py::object> names_;
   std::vector<int> sizes_, places_;  // count of values of each name; index of each value in the input
   std::vector<double> numbers_, input_;

@@ -479,11 +479,25 @@ class PySimulation {
     return py::make_tuple(state, numbers, status);
   }
 
-  /// Return the generalised force (n, nv) in states (n, size) at times (n,). Parameters are (parameters,), or (n, parameters) if they differ between
+  /// Return the generalised force (n, nv), without that of AppliedWrench, in states (n, size) at times (n,). Parameters are (parameters,), or (n, parameters) if they differ between
   /// states; default: those of the run.
   Numbers efforts(const Numbers& times, const Numbers& x, const std::optional<Numbers>& parameters) {
+    Plan plan = plan_;
+    plan.force_elements = plan_.force_elements.without<AppliedWrench>();
     return at_states(times, x, parameters, tree_.nv, [&](double time, const double* parameter, const double* row, double* tau) {
-      simulation_.kernels.forces(tree_, plan_, parameter, time, row, tau);
+      plan.force_elements.parameters = plan_.force_elements.parameters;
+      simulation_.kernels.forces(tree_, plan, parameter, time, row, tau);
+    });
+  }
+  /// Return the wrenches (n, 6 k) of the k AppliedWrench in these states, in the axes in which they are given.
+  Numbers loads(const Numbers& times, const Numbers& x, const std::optional<Numbers>& parameters) {
+    const auto& all = plan_.force_elements.all<AppliedWrench>();
+    return at_states(times, x, parameters, 6 * all.count, [&](double time, const double* parameter, const double*, double* out) {
+      for (const AppliedWrench& load : all) {
+        double w[6], g[3];
+        load.components(parameter[load.scale.at], [&](const Law* law) { return evaluate(*law, parameter, &time, g), g[0]; }, w);
+        out = std::copy(w, w + 6, out);
+      }
     });
   }
   /// Return the force (n, nv + loop nv) of dry friction along every joint in these states. `step`: approximate step length of the run.
@@ -757,7 +771,8 @@ void bind_simulation(py::module_& m) {
       .def_property_readonly("has_friction", &PySimulation::has_friction)
       .def("friction", &PySimulation::friction, py::arg("times"), py::arg("x"), py::arg("step"),
            py::arg("parameters") = py::none())
-      .def("efforts", &PySimulation::efforts, py::arg("times"), py::arg("x"), py::arg("parameters") = py::none());
+      .def("efforts", &PySimulation::efforts, py::arg("times"), py::arg("x"), py::arg("parameters") = py::none())
+      .def("loads", &PySimulation::loads, py::arg("times"), py::arg("x"), py::arg("parameters") = py::none());
 }
 
 }  // namespace sarrus::bindings

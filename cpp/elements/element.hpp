@@ -75,8 +75,8 @@ struct NumberArray {
 struct Range {
   Number lower, upper;
 };
-// Fields of other types have the same value in all runs: double, int and bool; const Law*, null if optional; vectors of velocities and of times;
-// const TaskControl*; const ForceElements*, for elements within an element
+// Fields of other types have the same value in all runs: double, int and bool; const Law*, null if optional; an array of six laws, for a wrench;
+// vectors of velocities and of times; const TaskControl*; const ForceElements*, for elements within an element
 
 /// Condition on a number.
 enum class Sign { any, positive, not_negative, not_negative_or_infinite };

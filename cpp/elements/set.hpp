@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "actuator_model.hpp"
+#include "applied_wrench.hpp"
 #include "collision_contacts.hpp"
 #include "compliant_contact.hpp"
 #include "computed_torque.hpp"
@@ -41,6 +42,7 @@ using EveryKind = std::tuple<  //
     Of<RigidContact>,          //
     Of<CollisionContacts>,     //
     Of<Thruster>,              //
+    Of<AppliedWrench>,         //
     Of<ZeroOrderHold>,         //
     Of<SampleAndHold>,         //
     Of<Tasks>,                 //
@@ -67,6 +69,13 @@ struct ForceElements {
   int held_size = 0;
 
   template <class E> const Elements<E>& all() const { return std::get<Elements<E>>(kinds); }
+  /// Return the same elements without those of kind E.
+  template <class E> ForceElements without() const {
+    ForceElements others = *this;
+    std::get<Elements<E>>(others.kinds) = {};
+    others.nonempty = nonempty & ~bit_of<E>(std::make_index_sequence<std::tuple_size_v<EveryKind<Elements>>>());
+    return others;
+  }
 
   /// Call visit(elements) for each kind with elements.
   template <class Visit> SARRUS_INLINE void each_kind(Visit&& visit) const {
@@ -100,6 +109,9 @@ struct ForceElements {
   bool act_beyond(int nv) const;
 
  private:
+  template <class E, std::size_t... k> static constexpr unsigned bit_of(std::index_sequence<k...>) {
+    return ((std::is_same_v<std::tuple_element_t<k, EveryKind<Elements>>, Elements<E>> ? 1U << k : 0U) | ...);
+  }
   template <class Visit, std::size_t... k> SARRUS_INLINE void visit_kinds(Visit& visit, std::index_sequence<k...>) const {
     static_assert(sizeof...(k) <= 32);
     ((nonempty >> k & 1U ? visit(std::get<k>(kinds)) : void()), ...);

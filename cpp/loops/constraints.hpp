@@ -104,11 +104,13 @@ SARRUS_INLINE void plain_joint_rows(const LoopState<T>& s, const Constraint& c, 
       out.gamma_size[c.row + r] = joint.component[r] < 3 ? m.acceleration_size.angular : m.acceleration_size.linear;
   if (out.residual && is_ball(c, joint)) {
     const Vec3<T> gap = transpose_times(l.child.R, Vec3<T>(l.child.p - frame_on_parent(s, c).p));
-    for (int r = 0; r < c.rows; ++r) out.residual[c.row + r] = gap(r);
+    for (int r = 0; r < c.rows; ++r) out.residual[c.row + r] = gap(joint.component[r] - 3);
   } else if (out.residual) {
     ClosingJoint<T> closing;
     close_joint(joint.joint, {&joint.constants, s.numbers}, m.X, m.V, closing);
-    for (int r = 0; r < c.rows; ++r) out.residual[c.row + r] = closing.residual[r];
+    // a target may prescribe only some components of a pose
+    const bool some = joint.joint == JointKind::fixed;
+    for (int r = 0; r < c.rows; ++r) out.residual[c.row + r] = closing.residual[some ? joint.component[r] : r];
   }
   if (out.J)
     for (int i = 0; i < c.columns; ++i) {

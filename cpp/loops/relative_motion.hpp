@@ -132,6 +132,7 @@ SARRUS_INLINE void relative_acceleration(const LoopState<T>& s, const Constraint
   m.acceleration_size.angular =
       dot(dw_child, dw_child) + dot(dw_parent, dw_parent) + dot(m.w_child, m.w_child) * dot(w_parent, w_parent);
   m.acceleration_size.linear = dot(a_child, a_child) + dot(a_parent, a_parent);
+  if (c.in_world && c.target == Target::frame) m.w_child = zero3<T>();  // the rows' axes do not rotate
 }
 
 /// Compute the child's frame in the world, m.X on request, and the velocity and apparent acceleration with which time functions move the parent's

@@ -100,7 +100,9 @@ Constraint Mechanism::other_constraint(const Description& d, const ConstraintDes
       c.turns = true;
       place_between(o.parent, o.child, c);
       if (o.target == Target::none) return;
-      c.target = o.target, c.turns = kind.rows() == 6, c.values = tree_.loops.pfaffian_values;
+      const LoopJoint* joint = std::get_if<LoopJoint>(&o.kind);
+      c.target = o.target, c.in_world = o.in_world, c.values = tree_.loops.pfaffian_values;
+      c.turns = !joint || joint->joint != JointKind::spherical;
       tree_.loops.pfaffian_values += c.turns ? 12 : 3;
     } else {
       along(d, o, c);

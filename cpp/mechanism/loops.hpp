@@ -24,7 +24,8 @@ struct Constraint {
   int child_columns;
   bool turns;  // true if a row depends on rotation
   Transform<double> X_parent, X_child;
-  // true: a ball joint's rows are along the world's axes instead of the child's, which saves operations in recorded code
+  // true: the rows are along the world's axes instead of the child's. For ball joints in recorded code, this saves operations; a target has such rows
+  // if it prescribes components along the world's axes
   bool in_world = false;
   // rotation from the frames' axes to the axes in which the wrench is reported
   Mat3<double> R_described = Mat3<double>::Identity();

@@ -85,6 +85,7 @@ struct ConstraintDescription {
   std::vector<Coordinate> coordinates;
   /// Target::frame: each call prescribes a point or a pose of the child's frame, and `kind` is a joint of the corresponding type from the ground.
   Target target = Target::none;
+  bool in_world = false;  // Target::frame: the rows are along the world's axes instead of the frame's
   std::string joint;  // Target::coordinates: name of the loop joint whose coordinates each call prescribes
 };
 

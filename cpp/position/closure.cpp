@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "../joints/visit.hpp"
 #include "../mechanism/variants.hpp"
@@ -42,14 +43,7 @@ std::shared_ptr<const Mechanism> with_targets(const PositionModel& model, std::v
 std::vector<ConstraintDescription> target_constraints(const Mechanism& mechanism, const std::vector<FrameKey>& frames,
                                                       const std::vector<int>& loop_joints) {
   std::vector<ConstraintDescription> all;
-  for (const FrameKey& key : frames) {
-    ConstraintDescription c{};
-    c.name = "target of " + key.frame;
-    c.kind = LoopJoint(key.is_pose ? JointKind::fixed : JointKind::spherical, {}, key.is_pose ? 6 : 3);
-    c.parent = "ground", c.child = key.frame, c.target = Target::frame;
-    c.at_parent = c.at_child = Transform<double>::identity();
-    all.push_back(std::move(c));
-  }
+  for (const FrameKey& key : frames) all.push_back(target_constraint(key));
   for (const int j : loop_joints) {
     ConstraintDescription c{};
     c.joint = mechanism.description().joints[j].name, c.name = "target of joint " + c.joint;
@@ -74,6 +68,33 @@ double middle(double low, double high) {
 
 }  // namespace
 
+ConstraintDescription target_constraint(const FrameKey& key) {
+  ConstraintDescription c{};
+  c.name = (key.components == FrameKey::rotation ? "orientation of " : "target of ") + key.frame;
+  LoopJoint joint(key.is_pose ? JointKind::fixed : JointKind::spherical, {}, key.is_pose ? 6 : 3);
+  const int all = std::exchange(joint.row_count, 0);
+  for (int r = 0; r < all; ++r)
+    if (const int k = joint.component[r]; key.has(k)) joint.component[joint.row_count++] = k;
+  c.kind = joint;
+  c.parent = "ground", c.child = key.frame, c.target = Target::frame, c.in_world = key.in_world;
+  c.at_parent = c.at_child = Transform<double>::identity();
+  return c;
+}
+unsigned prescribed_components(const double* target, int numbers) {
+  const bool is_pose = numbers == 12;
+  unsigned components = 0;
+  int turns = 0;
+  for (int k = 0; k < numbers; ++k) {
+    if (std::isinf(target[k])) return 0;
+    if (std::isnan(target[k])) continue;
+    if (is_pose && k % 4 < 3)
+      ++turns;
+    else
+      components |= 8U << (is_pose ? k / 4 : k);
+  }
+  if (turns != 0 && turns != 9) return 0;
+  return turns == 9 ? components | FrameKey::rotation : components;
+}
 char coordinate_unit(const JointDescription& joint, int coordinate) {
   char unit = '1';
   each_coordinate(joint, [&](const Coordinate& c, int k) {

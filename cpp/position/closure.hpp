@@ -39,13 +39,29 @@ struct PositionModel {
   Vector neutral() const;
 };
 
-/// Prescribed frame: its pose, with a target of 12 numbers (the rows of [R p]), or its origin, with a target of 3.
+/// Prescribed frame: its pose, with a target of 12 numbers (the rows of [R p]), or its origin, with a target of 3. Or only some components of these:
+/// those of a position, and of motions if `in_world`, are along the world's axes, all others along the frame's axes.
 struct FrameKey {
+  static constexpr unsigned rotation = 7, position = 56;
+
   std::string frame;
   bool is_pose;
-  bool operator<(const FrameKey& other) const { return std::tie(frame, is_pose) < std::tie(other.frame, other.is_pose); }
+  unsigned components = is_pose ? rotation | position : position;  // bit set of prescribed components of [angular; linear]
+  bool in_world = false;
+
+  bool operator<(const FrameKey& other) const {
+    return std::tie(frame, is_pose, components, in_world) <
+           std::tie(other.frame, other.is_pose, other.components, other.in_world);
+  }
+  bool operator==(const FrameKey& other) const { return !(*this < other) && !(other < *this); }
   int numbers() const { return is_pose ? 12 : 3; }
+  bool has(int component) const { return components >> component & 1; }
 };
+/// Return the constraint of a prescribed frame.
+ConstraintDescription target_constraint(const FrameKey& key);
+/// Return the components of a target (3 or 12 numbers, with a stride of 1) that are prescribed, as a bit set: NaN marks free components. A rotation is
+/// prescribed as a whole, or free. 0: the target is invalid.
+unsigned prescribed_components(const double* target, int numbers);
 
 /// Damping of the first step, largest number of steps, and largest residual of a start [rad, sizes of the bodies].
 struct ClosingSteps {

@@ -87,8 +87,6 @@ Positions::Waypoints Positions::waypoints(const PathInputs& inputs) const {
                                   " numbers; expected 12 or 3 for each of " + std::to_string(n) + " inputs");
   const int count = static_cast<int>(n);
   Goal all = goal(inputs.frames, inputs.joints, count);
-  if (!std::all_of(all.targets.begin(), all.targets.end(), [](const RowMajor& x) { return x.allFinite(); }))
-    throw std::invalid_argument("follow(): the targets of frames must be finite");
   const auto closing = closure(all.frames, all.joints);
   const Tree& tree = closing->mechanism().tree();
   RowMajor rows = RowMajor::Zero(count, 1 + tree.nq + tree.loops.pfaffian_values), fixed = repeated(row(model_.neutral()), count);
@@ -135,8 +133,10 @@ AssembledStates Positions::follow_many(const PathInputs& inputs, const AssemblyS
   for (std::size_t i = 0; i < path.first.joints.size(); ++i)
     joints.emplace_back(model_.mechanism.description().joints[path.first.joints[i]].name,
                         numbers_of(path.first.coordinates[i], 1));
-  for (std::size_t i = 0; i < path.first.frames.size(); ++i)
-    frames.emplace_back(path.first.frames[i].frame, numbers_of(path.first.targets[i], states.count));
+  for (const auto& [name, numbers] : inputs.frames) {
+    const auto size = static_cast<Eigen::Index>(numbers.size()) / path.count;
+    frames.emplace_back(name, numbers_of(Eigen::Map<const RowMajor>(numbers.data(), 1, size), states.count));
+  }
   BatchOptions assembly;
   assembly.tolerance = options.tolerance, assembly.states = states;
   assembly.time = times(inputs.times.empty() ? 0.0 : inputs.times[0]);
@@ -161,7 +161,7 @@ AssembledStates Positions::follow_many(const PathInputs& inputs, const AssemblyS
 // ---- velocities and accelerations ----------------------------------------------------------------------------------------------------
 
 Vector Positions::completed(const Vector& q, const Vector* v, const JointNumbersByName& joints, const FrameNumbersByName& frames,
-                            const std::optional<double>& time) const {
+                            const std::optional<double>& time, ExpressedIn axes) const {
   const Mechanism& mechanism = model_.mechanism;
   const int nv = mechanism.tree().nv;
   if (q.size() != mechanism.tree().nq || (v && v->size() != nv) || !q.allFinite() || (v && !v->allFinite()))
@@ -179,10 +179,17 @@ Vector Positions::completed(const Vector& q, const Vector* v, const JointNumbers
   std::vector<Vector> of_frames;
   for (const auto& [name, numbers] : frames) {
     check_movable(mechanism, name);
-    if ((numbers.size() != 3 && numbers.size() != 6) || !vector(numbers).allFinite())
-      throw std::invalid_argument(std::string(quantity) + " of frame '" + name +
-                                  "' must be 6 finite numbers, [angular; linear], or 3 for its origin");
-    keys.push_back({name, numbers.size() == 6}), of_frames.push_back(vector(numbers));
+    const int size = static_cast<int>(numbers.size()), first = 6 - size;
+    FrameKey key = {name, size == 6, 0, axes == ExpressedIn::world_aligned};
+    std::vector<double> prescribed;
+    for (int k = 0; k < size && (size == 3 || size == 6); ++k)
+      if (!std::isnan(numbers[k])) key.components |= 1U << (first + k), prescribed.push_back(numbers[k]);
+    if (prescribed.empty() || !vector(prescribed).allFinite())
+      throw std::invalid_argument(
+          std::string(quantity) + " of frame '" + name +
+          "' must be 6 numbers, [angular; linear], or 3 for its origin, finite or NaN for free components, at least "
+          "one of them finite");
+    keys.push_back(std::move(key)), of_frames.push_back(vector(prescribed));
   }
   const auto closing = closure(keys, given);
   const StateFunctions& functions = closing->functions();

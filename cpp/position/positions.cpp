@@ -183,27 +183,47 @@ AssembledStates Positions::inverse_kinematics_many(const FrameNumbersByName& fra
   };
   if (near.q) check_rows(*near.q, model_.mechanism.tree().nq, "near");
   if (options.time) check_rows(*options.time, 1, "time");
-  Request request{options.states, goal(frames, fixed, count), {}, options.time, options.branch};
+  Request request{options.states, goal({}, fixed, count), {}, options.time, options.branch};
   request.near.q = near.q;
   Goal guess = goal({}, near.joints, count);
   request.near.joints = std::move(guess.joints), request.near.coordinates = std::move(guess.coordinates);
   request.seed = options.seed, request.tolerance = options.tolerance;
   request.starts = options.starts.value_or(0), request.starts_of_start = options.starts.value_or(request.starts_of_start);
   Flags sound = Flags::Constant(count, true);
-  const auto exclude = [&](const RowMajor& x, const auto& is_sound) {
-    for (int i = 0; i < count; ++i) sound(i) = sound(i) && is_sound(x.row(x.rows() == 1 ? 0 : i));
-  };
-  for (const RowMajor& x : request.goal.targets) exclude(x, [](const auto& row) { return row.allFinite(); });
-  if (near.q)
-    exclude(*near.q, [&](const auto& row) { return row.allFinite() && sound_quaternions(model_.mechanism, true, row.data()); });
-  const std::vector<int> rows = where(sound);
-  if (static_cast<int>(rows.size()) == count) return solve(request).first;
+  for (int i = 0; i < count && near.q; ++i) {
+    const auto row = near.q->row(near.q->rows() == 1 ? 0 : i);
+    sound(i) = row.allFinite() && sound_quaternions(model_.mechanism, true, row.data());
+  }
+  std::map<std::vector<unsigned>, std::vector<int>> groups;  // states by the components that their targets prescribe
+  std::vector<std::vector<unsigned>> components(static_cast<std::size_t>(count));
+  for (const auto& [name, numbers] : frames) {
+    const int size = target_size(model_.mechanism, name, numbers, count);
+    for (int i = 0; i < count; ++i) {
+      const unsigned prescribed = prescribed_components(numbers.data() + i * size, size);
+      components[static_cast<std::size_t>(i)].push_back(prescribed), sound(i) = sound(i) && prescribed != 0;
+    }
+  }
+  for (const int i : where(sound)) groups[components[static_cast<std::size_t>(i)]].push_back(i);
   AssembledStates result{RowMajor::Constant(count, model_.mechanism.tree().nq, std::numeric_limits<double>::quiet_NaN()),
                          std::vector<signed char>(count, invalid_state)};
-  if (rows.empty()) return result;
-  const AssembledStates subset = solve(request.of(rows)).first;
-  set_rows(result.q, rows, subset.q);
-  for (std::size_t k = 0; k < rows.size(); ++k) result.status[rows[k]] = subset.status[k];
+  for (const auto& group : groups) {
+    const std::vector<int>& rows = group.second;
+    FrameNumbersByName targets;
+    for (const auto& [name, numbers] : frames) {
+      const std::size_t size = numbers.size() / static_cast<std::size_t>(count);
+      std::vector<double>& x = targets.emplace_back(name, std::vector<double>()).second;
+      for (const int i : rows)
+        x.insert(x.end(), numbers.data() + static_cast<std::size_t>(i) * size,
+                 numbers.data() + static_cast<std::size_t>(i + 1) * size);
+    }
+    Request part = request.of(rows);
+    Goal prescribed = goal(targets, {}, part.states.count);
+    part.goal.frames = std::move(prescribed.frames), part.goal.targets = std::move(prescribed.targets);
+    const AssembledStates subset = solve(part).first;
+    if (groups.size() == 1 && part.states.count == count) return subset;
+    set_rows(result.q, rows, subset.q);
+    for (std::size_t k = 0; k < rows.size(); ++k) result.status[rows[k]] = subset.status[k];
+  }
   return result;
 }
 

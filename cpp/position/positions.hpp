@@ -35,7 +35,7 @@ struct AssemblyOptions {
 /// Values of joints, by name: coordinates [rad, m, quaternions (x, y, z, w)], velocities or accelerations.
 using JointNumbersByName = std::vector<std::pair<std::string, std::vector<double>>>;
 /// Values of frames, by name: targets, which are 12 numbers (rows of [R p]) or 3 (a point [m]); or velocities or accelerations, [angular; linear] (6)
-/// or of the origin only (3).
+/// or of the origin only (3). NaN marks free components: coordinates of a point in the world, a whole rotation (nine NaN), components of a velocity.
 using FrameNumbersByName = std::vector<std::pair<std::string, std::vector<double>>>;
 
 /// Initial guess of a search: a configuration (nq), or coordinates of some joints, which are kept if the loops can close with them. If both are
@@ -130,17 +130,19 @@ class Positions {
   /// Compute such paths for many starts (n or 1). Returns configurations (n, waypoints * nq), which are NaN after the end of a branch.
   AssembledStates follow_many(const PathInputs& inputs, const AssemblyStarts& near, const PathOptions& options,
                               const States& states) const;
-  /// Compute the constraint-consistent velocity (nv) with given velocities of joints and of frames (in the frames' axes); all other velocities are as
-  /// small as possible. Raises NoAnswer if the loops do not allow the given velocities.
+  /// Compute the constraint-consistent velocity (nv) with given velocities of joints and of frames; all other velocities are as small as possible.
+  /// `axes`: the axes of the frames' velocities, their own or the world's (world_aligned). Raises NoAnswer if the loops do not allow the given
+  /// velocities.
   Vector complete_velocity(const Vector& q, const JointNumbersByName& joints, const FrameNumbersByName& frames = {},
-                           const std::optional<double>& time = {}) const {
-    return completed(q, nullptr, joints, frames, time);
+                           const std::optional<double>& time = {}, ExpressedIn axes = ExpressedIn::frame) const {
+    return completed(q, nullptr, joints, frames, time, axes);
   }
   /// Compute the constraint-consistent acceleration (nv) at a velocity v, for given accelerations of joints and frames. The acceleration of a frame
   /// is the rate of the components of its velocity.
   Vector complete_acceleration(const Vector& q, const Vector& v, const JointNumbersByName& joints,
-                               const FrameNumbersByName& frames = {}, const std::optional<double>& time = {}) const {
-    return completed(q, &v, joints, frames, time);
+                               const FrameNumbersByName& frames = {}, const std::optional<double>& time = {},
+                               ExpressedIn axes = ExpressedIn::frame) const {
+    return completed(q, &v, joints, frames, time, axes);
   }
 
   const PositionModel& model() const { return model_; }
@@ -237,7 +239,7 @@ class Positions {
                                             int count, const PathOptions& options, const Vector& start, const RowMajor* path,
                                             int& passed) const;
   Vector completed(const Vector& q, const Vector* v, const JointNumbersByName& joints, const FrameNumbersByName& frames,
-                   const std::optional<double>& time) const;
+                   const std::optional<double>& time, ExpressedIn axes) const;
   RowMajor coordinates_now(int joint, const States& states, const RowMajor& q, const Times& time) const;
   RowMajor frame_now(const FrameKey& key, const States& states, const RowMajor& q) const;
   /// Return the projectors (n, nv nv) onto the motions that the loops allow, and the number of these motions (n).

@@ -26,6 +26,39 @@ void check_movable(const Mechanism& mechanism, const std::string& name) {
     throw ModelError("frame '" + name + "' is fixed to the ground; expected a frame of a moving body");
 }
 
+int target_size(const Mechanism& mechanism, const std::string& frame, const std::vector<double>& numbers, int count) {
+  check_movable(mechanism, frame);
+  const int size = static_cast<int>(numbers.size()) / count;
+  if ((size != 3 && size != 12) || size * count != static_cast<int>(numbers.size()))
+    throw std::invalid_argument("the target of frame '" + frame + "' must be 12 numbers, the rows of [R p], or a point of 3");
+  return size;
+}
+
+unsigned common_components(const std::string& frame, const std::vector<double>& numbers, int count) {
+  const int size = static_cast<int>(numbers.size()) / count;
+  const std::string target = "the target of frame '" + frame + "'";
+  const auto at = [&](int i) { return count == 1 ? std::string() : " at input " + std::to_string(i); };
+  unsigned components = 0;
+  for (int i = 0; i < count; ++i) {
+    const double* x = numbers.data() + i * size;
+    const unsigned now = prescribed_components(x, size);
+    if (now == 0) {
+      const auto count_if = [&](bool (*is)(double)) { return std::count_if(x, x + size, is); };
+      if (count_if([](double y) { return std::isinf(y); }) > 0)
+        throw NoAnswer(target + at(i) + " must be finite, or NaN for free components");
+      throw NoAnswer(
+          target + at(i) +
+          (count_if([](double y) { return std::isnan(y); }) == size
+               ? " is NaN in all components; NaN marks free components, expected a number for at least one"
+               : " has NaN in a part of its rotation; expected a whole rotation, or NaN in its nine entries if it is free"));
+    }
+    if (i > 0 && now != components)
+      throw std::invalid_argument(target + " has other free components (NaN)" + at(i) + " than before; expected the same in all");
+    components = now;
+  }
+  return components;
+}
+
 RowMajor checked_coordinates(const JointDescription& joint, const std::vector<double>& numbers, const char* quantity, int size,
                              int count) {
   const auto of = [&] { return std::string(quantity) + " of joint '" + joint.name + "'"; };
@@ -106,14 +139,17 @@ Positions::Goal Positions::goal(const FrameNumbersByName& frames, const JointNum
     goal.coordinates.push_back(checked_coordinates(joint, numbers, "coordinates", joint.nq, count));
   }
   for (const auto& [name, numbers] : frames) {
-    check_movable(mechanism, name);
-    const int size = static_cast<int>(numbers.size()) / count;
-    if ((size != 3 && size != 12) || size * count != static_cast<int>(numbers.size()) ||
-        (count == 1 && !vector(numbers).allFinite()))
-      throw std::invalid_argument("the target of frame '" + name +
-                                  "' must be 12 finite numbers, the rows of [R p], or a point of 3");
-    goal.frames.push_back({name, size == 12});
-    goal.targets.push_back(Eigen::Map<const RowMajor>(numbers.data(), count, size));
+    const int size = target_size(mechanism, name, numbers, count);
+    const unsigned components = common_components(name, numbers, count), position = components & FrameKey::position;
+    const RowMajor target =
+        Eigen::Map<const RowMajor>(numbers.data(), count, size).unaryExpr([](double x) { return std::isnan(x) ? 0.0 : x; });
+    const bool turns = components & FrameKey::rotation, is_point = position == FrameKey::position;
+    if (turns) goal.frames.push_back({name, true, is_point ? components : FrameKey::rotation}), goal.targets.push_back(target);
+    if (position == 0 || (turns && is_point)) continue;
+    // components of the position are rows along the world's axes, separate from those of the rotation
+    goal.frames.push_back({name, false, position, !is_point});
+    RowMajor& point = goal.targets.emplace_back(count, 3);
+    for (int k = 0; k < 3; ++k) point.col(k) = target.col(size == 12 ? 4 * k + 3 : k);
   }
   return goal;
 }

@@ -16,6 +16,11 @@ RowMajor row(const Vector& x);
 Frame placed(const Mechanism& mechanism, const std::string& name);
 /// Raise ModelError for a frame on the ground.
 void check_movable(const Mechanism& mechanism, const std::string& name);
+/// Return the number of values of a frame's target, 3 or 12; `numbers` contains `count` targets. Raises an error if the frame or the number is wrong.
+int target_size(const Mechanism& mechanism, const std::string& frame, const std::vector<double>& numbers, int count);
+/// Return the components that the targets (count rows) of a frame prescribe. Raises NoAnswer if a target is invalid, and std::invalid_argument if the
+/// components differ.
+unsigned common_components(const std::string& frame, const std::vector<double>& numbers, int count);
 /// Return the coordinates (n or 1 rows) with unit quaternions. Raises NoAnswer if they are not finite, or if a quaternion is zero.
 RowMajor checked_coordinates(const JointDescription& joint, const std::vector<double>& numbers, const char* quantity, int size,
                              int count);

@@ -178,12 +178,13 @@ std::string Search::why_out_of_reach(const Vector& best) const {
     Vec3<double> off;
     Mat3<double> R, to;
     for (int i = 0; i < 3; ++i) {
-      off(i) = pose[4 * i + 3] - goal(key.is_pose ? 4 * i + 3 : i);
+      off(i) = key.has(3 + i) ? pose[4 * i + 3] - goal(key.is_pose ? 4 * i + 3 : i) : 0.0;
       for (int j = 0; j < 3 && key.is_pose; ++j) R(i, j) = pose[4 * i + j], to(i, j) = goal(4 * i + j);
     }
-    texts.push_back("frame '" + key.frame + "' stays " + three_digits(off.norm()) + " m");
-    if (key.is_pose) texts.back() += " and " + three_digits(log(quaternion(Mat3<double>(to.transpose() * R))).norm()) + " rad";
-    texts.back() += " away";
+    std::vector<std::string> distances;
+    if (key.components & FrameKey::position) distances.push_back(three_digits(off.norm()) + " m");
+    if (key.is_pose) distances.push_back(three_digits(log(quaternion(Mat3<double>(to.transpose() * R))).norm()) + " rad");
+    texts.push_back("frame '" + key.frame + "' stays " + joined(distances, " and ") + " away");
   }
   const std::string given =
       closure_.fixed.empty() ? "" : " with " + quoted_joints(closure_.model.mechanism, closure_.fixed) + " fixed";

@@ -78,6 +78,7 @@ ByKind arguments_of_controllers() {
         {"damping", none},
         {"index", 0}}},
       {"Thruster", {{"frame", required}, {"thrust", required}, {"axis", "x"}, {"limits", {0.0, infinity}}}},
+      {"AppliedWrench", {{"frame", required}, {"wrench", required}, {"scale", 1.0}, {"expressed_in", "frame"}}},
       {"ActuatorModel",
        {{"joint", required},
         {"time_constant", none},

@@ -1,6 +1,7 @@
 #include "elements.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -198,6 +199,22 @@ class Reader {
     const Argument* usual = find_argument(usual_, key);
     x = value.is_none() && usual && usual->is_none() ? nullptr : law(key + " of '" + place_ + "'", value);
   }
+  /// Read six components, numbers or functions of time: a list, or an array (6,) or (runs, 6).
+  void read(const std::string& key, std::array<const Law*, 6>& x, Sign) const {
+    const Argument& value = at(key);
+    Argument::List components = value.items();
+    if (const Numbers* rows = value.get<Numbers>(); rows && rows->shape.size() == 2 && rows->shape[1] == 6 && !value.is_list()) {
+      components.clear();
+      for (std::size_t k = 0; k < x.size(); ++k) {
+        Numbers column{{rows->shape[0]}, {}};
+        for (std::size_t run = 0; run < rows->shape[0]; ++run) column.numbers.push_back(rows->numbers[6 * run + k]);
+        components.emplace_back(std::move(column));
+      }
+    }
+    if (components.size() != x.size())
+      refuse(label(key) + " on '" + place_ + "'", "be six numbers or functions of time, [moment; force]", value);
+    for (std::size_t k = 0; k < x.size(); ++k) x[k] = law(key + "[" + std::to_string(k) + "] on '" + place_ + "'", components[k]);
+  }
   void read(const std::string& key, bool& x, Sign) const {
     const bool* truth = at(key).get<bool>();
     if (!truth) refuse(label(key), "be True or False", at(key));
@@ -288,6 +305,14 @@ class Reader {
     derive("limits", Argument::List{std::move(lower), std::move(upper)});
   }
   void prepare(FeedforwardEffort&) { derive("effort", at("law")); }
+  void prepare(AppliedWrench& e) {
+    if (context_.frame(at("frame")).body == 0)
+      throw ModelError(element_.name + ": frame '" + place_ + "' is fixed to the ground; expected a frame of a moving body");
+    const std::string axes = text(at("expressed_in"));
+    if (axes != "frame" && axes != "world_aligned") no_such_name("expressed_in", axes, {"frame", "world_aligned"}, element_.name);
+    e.world_aligned = axes == "world_aligned";
+    set_.insert("world_aligned");
+  }
   void prepare(ComputedTorque& e) { prepare_tracking(e); }
   void prepare(PDPlus& e) { prepare_tracking(e); }
   void prepare_tracking(TrackingLaw& e);

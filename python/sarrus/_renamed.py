@@ -114,7 +114,7 @@ RENAMED = {
 }  # fmt: skip
 
 # names of other programs -> the names here
-_WRENCHES = "wrenches= of the functions of a mechanism, or sarrus.simulate with a controller (t, q, v) that returns (tau, {frame: wrench})"
+_WRENCHES = "wrenches= of the functions of a mechanism, or sarrus.simulate(..., wrenches={frame: wrench})"
 _BUSHING = 'sarrus.Gimbal("rx ry rz tx ty tz", stiffness=..., damping=...), six stiffnesses and dampings'
 _GEAR = "Builder.add_coupler(name, {joint: coefficient, ...})"
 _CAM = "Builder.add_coupler with a function of sarrus.laws; profiles by sarrus.cams.cam_profile"

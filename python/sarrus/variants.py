@@ -97,7 +97,8 @@ class Variants(VariantFunctions):
 
         Parameters
         ----------
-        frames : frame to its target in the world: pose (..., 4, 4) or point (..., 3) [m], the same for all variants or (N, ...)
+        frames : frame to its target in the world: pose (..., 4, 4) or point (..., 3) [m], the same for all variants or (N, ...); NaN marks free
+            components
         near, fixed, time, branch, starts, seed, tolerance, out, threads, return_status : as for :meth:`assemble`
 
         Examples

@@ -340,6 +340,14 @@ def test_positions(positions, name, tmp_path):
     body = robot.bodies[-1]
     point = robot.pose(home, body)[:3, 3] + 0.01 * rng.normal(size=3)
     requests.add("assemble", {"frame": {body: point}} | near, robot.inverse_kinematics, {body: point}, near=home)
+    nan, free = np.nan, {body: np.where([True, False, False], np.nan, point)}
+    requests.add("assemble", {"frame": free} | near, robot.inverse_kinematics, free, near=home)
+    rate, axes = {body: np.array([nan, 0.1, nan])}, {"axes": {"world_aligned": ()}}
+    options = {"frames": rate, "expressed_in": "world_aligned"}
+    v = requests.add("velocity", {"frame": rate} | near | axes, robot.complete_velocity, home, **options)
+    if not isinstance(v, Exception):
+        words = {"frame": rate, "v": {"v": v}} | near | axes
+        requests.add("acceleration", words, robot.complete_acceleration, home, v, **options)
     several = np.tile(home, (6, 1))
     words = {"near": {"q": several}, "starts": {"n": 60}}
     points = point + 0.01 * rng.normal(size=(6, 3))
@@ -556,6 +564,7 @@ def test_force_elements_and_tasks_by_names(examples, tmp_path):
         "controlled": [control.FeedforwardEffort("pin1", 0.2), pid],
         "stopped": [control.EndStop("motor", (-0.2, 0.3)), control.FeedforwardEffort("motor", 5.0)],
         "computed": control.ComputedTorque({"motor": 1.0}),
+        "loaded": control.AppliedWrench("rocker", [0.0, target, 0.0, 1.0, 0.0, -2.0]),
         "rubbing": control.LuGreFriction("motor", 0.5),
     }
     q, v = robot.assemble(), np.zeros(robot.nv)
@@ -591,6 +600,7 @@ def test_force_elements_and_tasks_by_names(examples, tmp_path):
         (control.EndStop("motor"), sarrus.ModelError),
         (control.LuGreFriction("motor", 1.0, 0.5), sarrus.ModelError),
         (control.Thruster("rockr", 1.0), sarrus.NameNotFoundError),
+        (control.AppliedWrench("rocker", [1.0, 2.0, 3.0]), sarrus.ModelError),
     ]
     for element, error in wrong:
         with pytest.raises(error) as refused:

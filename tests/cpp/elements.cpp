@@ -64,6 +64,7 @@ int main(int, char** arguments) {
       "stopped", robot,
       {{"EndStop", {{"joint", "motor"}, {"limits", {-0.2, 0.3}}}}, {"FeedforwardEffort", {{"joint", "motor"}, {"law", 5.0}}}});
   simulate("computed", robot, {{"ComputedTorque", {{"targets", Argument::Named{{"motor", 1.0}}}}}});
+  simulate("loaded", robot, {{"AppliedWrench", {{"frame", "rocker"}, {"wrench", {0.0, target, 0.0, 1.0, 0.0, -2.0}}}}});
   simulate("rubbing", robot, {{"LuGreFriction", {{"joint", "motor"}, {"sliding", 0.5}}}}, sarrus::Method::rosenbrock);
 
   const sarrus::Robot delta = sarrus::load(arguments[2]);
@@ -95,6 +96,7 @@ int main(int, char** arguments) {
   print_error(robot, {"EndStop", {{"joint", "motor"}}});
   print_error(robot, {"LuGreFriction", {{"joint", "motor"}, {"sliding", 1.0}, {"sticking", 0.5}}});
   print_error(robot, {"Thruster", {{"frame", "rockr"}, {"thrust", 1.0}}});
+  print_error(robot, {"AppliedWrench", {{"frame", "rocker"}, {"wrench", {1.0, 2.0, 3.0}}}});
   // errors only in C++: Python raises them in the class of the element
   print_error(robot, {"PID", {{"joint", "motor"}, {"propotional", 1.0}}});
   print_error(robot, {"PID", {}});

@@ -2,6 +2,7 @@
 //   positions FILE.json < requests
 // A request is the name of a function that answer() supports, followed by groups of the form KEY NAME COUNT NUMBERS...
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <sstream>
 
@@ -19,6 +20,7 @@ struct Request {
   std::optional<Vector> near, v;
   std::vector<double> times;
   AssemblyOptions options;
+  ExpressedIn axes = ExpressedIn::frame;
   PathOptions path;
 
   explicit Request(const std::string& line) {
@@ -28,7 +30,12 @@ struct Request {
       std::size_t count = 0;
       words >> name >> count;
       std::vector<double> x(count);
-      for (double& number : x) words >> number;
+      for (double& number : x) {  // a stream does not read NaN
+        std::string word;
+        words >> word;
+        number = std::strtod(word.c_str(), nullptr);
+      }
+      if (key == "axes") axes = name == "world_aligned" ? ExpressedIn::world_aligned : ExpressedIn::frame;
       if (key == "fixed") fixed.emplace_back(name, x);
       if (key == "guess") guess.emplace_back(name, x);
       if (key == "frame") frames.emplace_back(name, x);
@@ -71,9 +78,9 @@ void answer(const Robot& robot, const Request& r) {
   } else if (r.question == "follow") {
     print(robot.follow({r.fixed, r.frames, r.times}, r.start(), r.path));
   } else if (r.question == "velocity") {
-    print(robot.complete_velocity(*r.near, r.fixed, r.frames, r.options.time));
+    print(robot.complete_velocity(*r.near, r.fixed, r.frames, r.options.time, r.axes));
   } else if (r.question == "acceleration") {
-    print(robot.complete_acceleration(*r.near, *r.v, r.fixed, r.frames, r.options.time));
+    print(robot.complete_acceleration(*r.near, *r.v, r.fixed, r.frames, r.options.time, r.axes));
   } else if (r.question == "waypoints") {
     const auto n = static_cast<Eigen::Index>(r.times.size());
     const Vector t = Eigen::Map<const Vector>(r.times.data(), n);

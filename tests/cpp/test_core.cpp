@@ -714,6 +714,7 @@ class AllThatActs {
     scene->allow(0, 1, 0.5, 0.1);
     list_.add(CollisionContacts{{}, scene, {frame, ground}, {13}, {12}});
     list_.add(Thruster{{}, frame, e_y, kept, {{19}, {20}}});
+    list_.add(AppliedWrench{{}, frame, {{kept, of_runs, kept, kept, kept, kept}}, {21}, false});
     list_.add(ReactionWheel{{}, {t.nv - 1}, {31}, kept, {21}, {22}});
     list_.add(EndStop{{}, {joint}, {{15}, {16}}, {17}, {18}, false});
     list_.add(ActuatorModel{{}, {t.nv - 1}, 2, {23}, {24}, {25}, {26}});

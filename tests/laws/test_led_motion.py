@@ -193,7 +193,8 @@ def test_motors_that_do_not_determine_a_frame():
         ({"frames": [1.0]}, TypeError, "frames must be a mapping"),
         ({"joints": {"platform": 1.0}}, sarrus.NameNotFoundError, "platform"),
         ({"frames": {"platform": [1.0, 0, 0, 0, 0, 0]}}, sarrus.StateError, "'platform' has no result"),
-        ({"frames": {"platform": [np.nan, 0, 0]}}, sarrus.StateError, "finite"),
+        ({"frames": {"platform": [np.inf, 0, 0]}}, sarrus.StateError, "finite"),
+        ({"frames": {"platform": [np.nan] * 3}}, sarrus.StateError, "NaN in all components"),
     ],
 )
 def test_what_cannot_lead(arguments, error, text):

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import sarrus
 from sarrus.control import (
     PID,
+    AppliedWrench,
     CenterOfMassTask,
     CompliantContact,
     ComputedTorque,
@@ -68,6 +69,7 @@ def test_every_element_that_has_a_law(method):
             FeedforwardEffort(second, take(LAWS)),
             ReactionWheel("z axle", take(LAWS), torque_limit=0.25),
             Thruster("satellite", take(LAWS), "x"),
+            AppliedWrench("satellite", [0.0, take(LAWS), 0.0, 0.1, take(LAWS), 0.0]),
             CompliantContact("satellite", 0.5, height=take(ground), stiffness=1e3, friction=0.1),
         ]
 

@@ -116,6 +116,7 @@ def every_element(robot):
         control.FeedforwardEffort(second, 0.3),
         control.ReactionWheel("z axle", 0.3, torque_limit=0.25, momentum_limit=0.02),
         control.Thruster("hand", 0.7, "x"),
+        control.AppliedWrench("hand", [0.0, laws.harmonic(0.1, 5.0), 0.0, 0.2, 0.0, 0.3], expressed_in="world_aligned"),
         control.CompliantContact("hand", 0.6, height=ground, offset=-0.2, stiffness=1e3, friction=0.1),
         control.LuGreFriction(second, 0.2, stiffness=100.0),
         control.EndStop(fourth, limits=(-0.01, 0.01)),

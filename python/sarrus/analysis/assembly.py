@@ -1,8 +1,8 @@
 """Configurations that close all loops (assembly, inverse kinematics, path continuation), and velocities and accelerations that keep them closed.
 
 The core solves by damped Newton steps of least norm from many initial guesses (``cpp/position``). The target of a frame is an additional loop joint from
-the ground to the frame. Given velocities of a tree joint are fixed coordinates. Given velocities of a loop joint or a frame are right-hand sides of
-constraint rows.
+the ground to the frame, with rows for the prescribed components. Given velocities of a tree joint are fixed coordinates. Given velocities of a loop joint
+or a frame are right-hand sides of constraint rows.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from ..spatial import Transform
 from .closing import (
     TOLERANCE,
     Closing,
-    Frames,
     JointCoordinates,
     Request,
     check_frames,
     check_movable,
+    checked_pose,
     checked_steps,
     checked_target,
     checked_tolerance,
@@ -341,7 +341,8 @@ def inverse_kinematics(
 
     Parameters
     ----------
-    frames : frame to its pose in the world, (..., 4, 4) or a Transform, or to the position of its origin (..., 3) [m]
+    frames : frame to its pose in the world, (..., 4, 4) or a Transform, or to the position of its origin (..., 3) [m]. NaN marks free components: of a
+        position, which may differ from state to state, or a whole rotation (nine NaN)
     near, fixed, branch, starts, seed, tolerance : as in :meth:`assemble`
     time : (...) time for prescribed motions [s]
     out, threads, return_status : as in :class:`~sarrus.Mechanism`
@@ -360,6 +361,12 @@ def inverse_kinematics(
     [0.139, 0.3476, 0.3476]
     >>> robot.inverse_kinematics({"platform": [(0.05, 0.0, -0.5), (0.0, 0.05, -0.5)]}, near=q).shape
     (2, 22)
+
+    x and y of the platform, with a fixed motor:
+
+    >>> q = robot.inverse_kinematics({"platform": (0.1, 0.0, float("nan"))}, near=q, fixed={"motor1": 0.139})
+    >>> robot.pose(q, "platform")[:3, 3].round(4) + 0.0
+    array([ 0.1   ,  0.    , -0.5379])
     """
     check_frames(robot, frames, "fixed")
     warn_of_velocity_rows(robot, fixed, "inverse_kinematics")
@@ -381,7 +388,8 @@ def follow(
     Parameters
     ----------
     joints : joint to its coordinates along the path, (n,) or (n, nq of the joint) [rad, m, quaternions (x, y, z, w)]; interpolated linearly
-    frames : frame to its poses (n, 4, 4) or positions (n, 3) in the world along the path [m]
+    frames : frame to its poses (n, 4, 4) or positions (n, 3) in the world along the path [m]. NaN marks free components, as in
+        :meth:`inverse_kinematics`, which are the same in all rows
     near : as in :meth:`assemble`: initial guess of the configuration at the first inputs
     time : (n,) times for prescribed motions [s]
     max_step : largest motion of a joint in one step [rad, mean body sizes], at least min_step
@@ -427,12 +435,11 @@ def follow(
         for name, x in ((name, checked_target(robot, name, value)) for name, value in frames.items())
     }
     for (name, turned), x in targets_by_frame.items():
-        if x.ndim != 2 + turned or not np.isfinite(x).all():
-            expected = "expected finite poses (n, 4, 4) or points (n, 3)"
-            raise ShapeError(f"path of frame '{name}': {expected}, got shape {x.shape}")
+        if x.ndim != 2 + turned:
+            raise ShapeError(f"path of frame '{name}': expected poses (n, 4, 4) or points (n, 3), got shape {x.shape}")
     paths_by_joint, times = paths(robot, joints, time, {name: len(x) for (name, _), x in targets_by_frame.items()})
     frame_paths = {
-        name: np.array([Transform.from_matrix(matrix).matrix for matrix in x]) if turned else x
+        name: np.array([checked_pose(matrix) for matrix in x]) if turned else x
         for (name, turned), x in targets_by_frame.items()
     }
     start = real_array("near", near) if near is not None and not isinstance(near, Mapping) else None
@@ -472,7 +479,7 @@ def complete_velocity(
     q : (..., nq) configuration that closes the loops [rad, m, quaternions (x, y, z, w)]
     joints : joint to its velocity: (...), or (..., nv of the joint) [rad/s, m/s]; default: none, if there are `frames`
     frames : frame to its velocity [angular; linear] (..., 6), as :meth:`velocity` returns it, or to the velocity of its origin only, (..., 3)
-        [rad/s, m/s]
+        [rad/s, m/s]. Components that are NaN in all states are free
     expressed_in : axes of the frames' velocities: "frame", the frame's own, or "world_aligned"
     time, out, threads, return_status : see :class:`~sarrus.Mechanism`. Status 3: the loops do not allow these velocities
 
@@ -519,7 +526,7 @@ def complete_acceleration(
     q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s] that satisfy the constraints
     joints : joint to its acceleration: (...), or (..., nv of the joint) [rad/s², m/s²]; default: none, if there are `frames`
     frames : frame to its classical acceleration (..., 6), as :meth:`acceleration` returns it, or to the acceleration of its origin only, (..., 3)
-        [rad/s², m/s²]
+        [rad/s², m/s²]; NaN as in :meth:`complete_velocity`
     expressed_in, time, out, threads, return_status : as in :meth:`complete_velocity`
 
     Examples
@@ -650,7 +657,7 @@ def _of_one_state(q: ArrayLike, v: ArrayLike | None, frames: Rates) -> dict[str,
         return None
     arrays = {name: np.asarray(x) for name, x in frames.items() if type(x) in (tuple, list, np.ndarray)}
     good = len(arrays) == len(frames) and all(x.shape in ((3,), (6,)) and x.dtype == float for x in arrays.values())
-    return arrays if good else None
+    return arrays if good and not any(math.isnan(number) for x in arrays.values() for number in x.tolist()) else None
 
 
 def _checked(
@@ -660,9 +667,11 @@ def _checked(
     quantity = "velocities" if v is None else "accelerations"
     rates = rates_of(robot, joint_rates, quantity)
     check_frames(robot, frames, "joints")
-    frame_rates = {name: _in_frame(robot, q, v, name, value, quantity, expressed_in) for name, value in frames.items()}
-    frame_names: Frames = tuple((name, x.shape[-1] == 6) for name, x in frame_rates.items())
-    closure = closing(robot, frame_names, joint_rates)
+    frame_rates, keys = {}, []
+    for name, value in frames.items():
+        key, frame_rates[name] = _prescribed(robot, q, v, name, value, quantity, expressed_in)
+        keys.append(key)
+    closure = closing(robot, tuple(keys), joint_rates)
     shapes = {f"{quantity} of joint '{name}'": x.shape[:-1] for name, x in rates.items()}
     lead = common_axes(shapes | {f"{quantity} of frame '{name}'": x.shape[:-1] for name, x in frame_rates.items()})
     x = np.zeros((*lead, robot.nv))
@@ -678,7 +687,7 @@ def _checked(
     return closure, x, rows, closure.values(q, v, np.zeros(closure.numbers))
 
 
-def _in_frame(
+def _prescribed(
     robot: LoopFunctions,
     q: ArrayLike,
     v: ArrayLike | None,
@@ -686,22 +695,37 @@ def _in_frame(
     value: ArrayLike,
     quantity: str,
     expressed_in: str,
-) -> Array:
-    """Return the velocity of a frame (..., 6), or of its origin (..., 3), in the frame's axes; for an acceleration, the rate of these components at v."""
+) -> tuple[tuple[str, bool] | tuple[str, bool, int, bool], Array]:
+    """Return an entry of `Frames`, and the prescribed components of a frame's velocity (..., k), or for an acceleration their rates at v.
+
+    All components, (..., 6) or (..., 3) of the origin, are in the frame's axes. If some are NaN in all states, the others are in the axes `expressed_in`.
+    """
     check_movable(robot, frame)
     x = real_array(f"{quantity} of frame '{frame}'", value)
     if x.ndim == 0 or x.shape[-1] not in (3, 6):
         expected = "(..., 6), [angular; linear], or (..., 3) for its origin"
         raise ShapeError(f"{quantity} of frame '{frame}' must be {expected}; got shape {x.shape}")
+    size, fixed = x.shape[-1], ~np.isnan(x).all(axis=tuple(range(x.ndim - 1))) | (x.size == 0)
+    if x.ndim == 1 and not fixed.any():
+        meaning = "NaN marks free components, expected a number for at least one"
+        raise StateError(f"{quantity} of frame '{frame}' are NaN in all components; {meaning}")
+    aligned = expressed_in == "world_aligned"
+    partial = (
+        (int(2 ** (6 - size) * (2 ** np.arange(size) @ fixed)), aligned) if fixed.any() and not fixed.all() else ()
+    )
+    key: Any = (frame, size == 6, *partial)
+    if partial and aligned:  # rows along the world's axes, whose rates are those of a classical acceleration
+        return key, x[..., fixed]
     parts = [x[..., k : k + 3] for k in range(0, x.shape[-1], 3)]
-    if expressed_in == "world_aligned":
+    if aligned:
         R = robot.pose(q, frame, return_status=True)[0][..., :3, :3]
         parts = [np.einsum("...ji,...j->...i", R, part) for part in parts]
     if v is not None:  # the frame's axes rotate, which adds to the rate of the components
         V = robot.velocity(q, v, frame, return_status=True)[0]
         parts[-1] = parts[-1] - np.cross(V[..., :3], V[..., 3:])
     lead = np.broadcast_shapes(*(part.shape for part in parts))
-    return np.concatenate([np.broadcast_to(part, lead) for part in parts], axis=-1)
+    components = np.concatenate([np.broadcast_to(part, lead) for part in parts], axis=-1)
+    return key, components[..., fixed] if partial else components
 
 
 def holding(

@@ -165,7 +165,8 @@ TOLERANCE: float = tolerances.closed
 DEGREES = 12.0  # larger angles may be in degrees
 
 Kept = TypeVar("Kept")
-Frames = tuple[tuple[str, bool], ...]  # names, each with True for a pose, False for a point
+# (name, True for a pose or False for a point); if only some components are prescribed, then also `components` and `in_world` of a TargetSpec
+Frames = tuple[tuple[str, bool] | tuple[str, bool, int, bool], ...]
 # (joint, index) of single fixed coordinates, of tree joints whose velocities are the rates of their coordinates
 Coordinates = tuple[tuple[str, int], ...]
 
@@ -191,12 +192,12 @@ class Closing:
                 f"joints {quoted(fixed)} cannot all be fixed: they form a loop, so their coordinates depend on each other; "
                 "expected joints that do not form a loop"
             )
-        to = [TargetSpec(target_name(frame), frame, turned, bodies=("ground", frame)) for frame, turned in frames]
+        to = [target(*frame) for frame in frames]
         to += [TargetSpec(target_name(f"joint {name}"), joint=name) for name in self.loop_joints]
         to += [TargetSpec(target_name(f"joint {name} {k}"), joint=name, index=k, bodies=()) for name, k in single]
         self.robot = on_its_tree(robot, *to) if to else robot
         neutral = [neutral_coordinates(robot.joint(name).type) for name in self.loop_joints]
-        poses = [np.eye(3, 4).ravel() if turned else np.zeros(3) for _, turned in frames]
+        poses = [np.eye(3, 4).ravel() if frame[1] else np.zeros(3) for frame in frames]
         targets = np.concatenate([np.zeros(0), *poses, *neutral, np.zeros(len(single))])
         self.numbers, self.joint_numbers = len(targets), len(single) + sum(map(len, neutral))
         # the scale of rows is measured in a random configuration, because rows may vanish in special ones, for example if the ends of a rod coincide
@@ -316,6 +317,11 @@ def check_movable(robot: LoopFunctions, frame: str) -> None:
         raise ModelError(f"frame '{frame}' is fixed to the ground; expected a frame of a moving body")
 
 
+def target(frame: str, turned: bool, components: int = 0, in_world: bool = False) -> TargetSpec:
+    """Return the target constraint of an entry of `Frames`."""
+    return TargetSpec(target_name(frame), frame, turned, components, in_world, bodies=("ground", frame))
+
+
 def target_name(frame: str) -> str:
     """Return the name of the target constraint of a frame."""
     return f"target of {frame}"
@@ -402,7 +408,7 @@ def positions(robot: LoopFunctions) -> _core.Positions:
 
 
 def checked_target(robot: LoopFunctions, frame: str, value: ArrayLike | Transform) -> Array:
-    """Return the target of a frame: a pose (..., 4, 4), or a point (..., 3)."""
+    """Return the target of a frame: a pose (..., 4, 4), or a point (..., 3). NaN marks free components, which the core checks."""
     check_movable(robot, frame)
     if isinstance(value, Transform):
         return value.matrix
@@ -412,9 +418,17 @@ def checked_target(robot: LoopFunctions, frame: str, value: ArrayLike | Transfor
         raise ShapeError(f"the target of frame '{frame}' must be {expected}; got shape {target.shape}")
     if target.ndim > 2 or (target.shape[-1] == 3 and target.ndim > 1):
         return target  # its numbers are checked later, state by state
-    if not np.isfinite(target).all():
-        raise StateError(f"the target of frame '{frame}' must be finite; got {target.tolist()}")
-    return target if target.ndim == 1 else Transform.from_matrix(target).matrix
+    return target if target.ndim == 1 else checked_pose(target)
+
+
+def checked_pose(pose: Array) -> Array:
+    """Return a pose (4, 4) with a checked rotation. The position, or the whole rotation, may contain NaN for free components."""
+    free = np.isnan(pose)
+    free[3] = False
+    turns = free[:3, :3]
+    if turns.any() and not turns.all():
+        return pose  # the core raises the error
+    return np.where(free, np.nan, Transform.from_matrix(np.where(free, np.eye(4), pose)).matrix)
 
 
 def checked_tolerance(value: float) -> float:

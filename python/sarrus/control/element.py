@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import _core
-from .._arrays import Array, checked_number
+from .._arrays import Array, check_mapping, checked_number
 from .._deferred import dataclass
 from ..analysis.closing import positions
 from ..dynamics.loop_operations import LoopFunctions
@@ -81,8 +81,8 @@ def declared(kind: str, module: str) -> type[Element]:
     return dataclass(type(kind, (Element,), members | {"index": field(default=0, kw_only=True)}), frozen=True, eq=False)
 
 
-def functions_and_elements(controller: Any) -> tuple[list[Function], list[Element]]:
-    """Split a controller, or a list of controllers, into Python functions and force elements."""
+def functions_and_elements(controller: Any, wrenches: Any = None) -> tuple[list[Function], list[Element]]:
+    """Split a controller, or a list of controllers, into Python functions and force elements; append an element for each load in `wrenches`."""
     several = list(controller) if isinstance(controller, (list, tuple)) else [] if controller is None else [controller]
     functions: list[Function] = []
     elements: list[Element] = []
@@ -101,6 +101,11 @@ def functions_and_elements(controller: Any) -> tuple[list[Function], list[Elemen
             raise TypeError(
                 f"controller must be a function (t, q, v) -> tau, an element such as sarrus.control.PID, or a list of these; got {c!r}"
             )
+    check_mapping("wrenches", wrenches, "frames to [moment; force]", 0, optional=True)
+    if wrenches:
+        from .elements import AppliedWrench
+
+        elements += [AppliedWrench(frame, wrench) for frame, wrench in wrenches.items()]
     return functions, elements
 
 

@@ -33,6 +33,7 @@ from .element import KINDS, TYPED, Element, Run, constant, declared, entries, fu
 __all__ = [
     "PID",
     "ActuatorModel",
+    "AppliedWrench",
     "CollisionContacts",
     "CompliantContact",
     "ComputedTorque",
@@ -413,6 +414,39 @@ class Thruster(Element):
     thrust: Laws
     axis: Any = "x"
     limits: tuple[Number, Number] = (0.0, np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class AppliedWrench(Element):
+    """Load on a body: a wrench whose components are functions of time, at the origin of a frame.
+
+    The argument ``wrenches={frame: wrench}`` of :func:`~sarrus.simulate` and :func:`~sarrus.simulate_many` creates such elements. Order, sign, axes and
+    point are those of the argument ``wrenches`` of :meth:`~sarrus.Mechanism.forward_dynamics`. The loads are in `wrenches` of the
+    :class:`~sarrus.Trajectory`, and not in `tau`; reactions and joint wrenches include them. Their work is in ``statistics["work"]``.
+
+    Attributes
+    ----------
+    frame : name of the body or frame
+    wrench : [moment; force] on the mechanism [N m, N]: six numbers or functions of time, or an array (6,), or (runs, 6) for many runs. In a list, each
+        component may also differ from run to run: an array (runs,), or a sequence of functions of time
+    scale : factor of the wrench (dimensionless)
+    expressed_in : axes of the wrench: "frame", the frame's own, or "world_aligned"
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.free_flyer()
+    >>> wind = sarrus.control.AppliedWrench("satellite", [0, 0, 0, sarrus.laws.polynomial(0.0, 2.0), 0, 0], expressed_in="world_aligned")
+    >>> run = sarrus.simulate(robot, robot.assemble(), np.zeros(robot.nv), 3.0, wind)
+    >>> (run.momentum[-1, 3:].round(9) + 0.0).tolist()                            # integral of 2 t
+    [9.0, 0.0, 0.0]
+    """
+
+    frame: str
+    wrench: Any
+    scale: Number = 1.0
+    expressed_in: str = "frame"
 
 
 @dataclass(frozen=True, eq=False)

@@ -321,6 +321,8 @@ class TargetSpec(ConstraintSpec):
     name : name of the constraint
     frame : name of the frame, or "" for a target of coordinates
     turned : True for a pose, False for a position of the frame
+    components : bit set of the prescribed components of [angular; linear]; 0: all components of a pose, or of a position
+    in_world : True if the components are along the world's axes, False for the frame's axes
     joint : name of the joint, or "" for a target of a frame
     index : index of the coordinate of a tree joint; -1 for all coordinates of a loop joint
     bodies : (parent, child) of the constraint rows
@@ -328,6 +330,8 @@ class TargetSpec(ConstraintSpec):
 
     frame: str = ""
     turned: bool = False
+    components: int = 0
+    in_world: bool = False
     joint: str = ""
     index: int = -1
     bodies: tuple[str, ...] = ("ground", "ground")

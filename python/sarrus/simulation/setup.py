@@ -39,6 +39,8 @@ MOST_STEPS = 2**53  # the largest count that a double represents exactly
 STEP = 1e-3  # default step [s]
 
 
+Loads = Mapping[str, ArrayLike | Sequence[Any]]  # frame to [moment; force]: numbers or functions of time
+
 CHOICES: dict[str, Any] = {"method": ("auto", *METHODS), "limits": OnLimits, "stabilisation": STABILISATIONS}
 
 
@@ -417,12 +419,14 @@ def moves(description: Any) -> bool:
 def trajectory_of(mechanism: Mechanism, t: Array, x: Array, counted: int, **facts: Any) -> Trajectory:
     """Return the trajectory of a run with states x (n, size), of which the last `counted` are coordinates of loop joints."""
     q, v, z = np.split(x, (mechanism.nq, mechanism.nq + mechanism.nv), axis=1)
+    if loads := facts.pop("loads", None):
+        facts["wrenches"] = loads(mechanism, t, x)
     loop_q = x[:, x.shape[1] - counted :] if counted else None
     return Trajectory(mechanism, t, q, v, internal_state=z, loop_q=loop_q, **facts)
 
 
 def forces_of(setup: Setup, core: _core.Simulation, dt: float, parameters: Array | None = None) -> dict[str, Any]:
-    """Return the arguments of a trajectory for its forces: efforts and friction, evaluated when they are needed, and its rigid contacts.
+    """Return the arguments of a trajectory for its forces: efforts and friction, evaluated when they are needed, its loads, and its rigid contacts.
 
     Parameters of force elements are those of the core, or `parameters` (n, parameters) at each sample.
     """
@@ -437,8 +441,22 @@ def forces_of(setup: Setup, core: _core.Simulation, dt: float, parameters: Array
 
         planes = [PlaneContact(*contact) for contact in planes]
     friction = at_samples(core.friction, dt) if core.has_friction else None
+    applied = [(term["frame"], term["world_aligned"]) for term in setup.terms if term["kind"] == "AppliedWrench"]
+
+    def loads(mechanism: Mechanism, t: Array, x: Array) -> dict[str, Array]:
+        wrenches: dict[str, Array] = {}
+        for (frame, aligned), w in zip(
+            applied, np.split(core.loads(t, x, parameters), len(applied), axis=1), strict=True
+        ):
+            if aligned:
+                R = mechanism.pose(x[:, : mechanism.nq], frame, return_status=True)[0][:, :3, :3]
+                w = np.nan_to_num(np.einsum("nji,nkj->nki", R, w.reshape(-1, 2, 3))).reshape(-1, 6)
+            wrenches[frame] = wrenches[frame] + w if frame in wrenches else w
+        return wrenches
+
     return {
         "efforts": at_samples(core.efforts),
+        "loads": loads if applied else None,
         "friction": friction,
         "touching": core.touching,
         "on_planes": tuple(planes),

@@ -25,7 +25,7 @@ from ..dynamics.options import Unpack, shows_options
 from ..errors import OF_MOTORS, IntegrationError, ModelError, ShapeError, StateError, check_choice
 from ..mechanism import Mechanism, checked_mechanism
 from . import setup
-from .setup import METHODS, Prepared, RunOptions, Stepping
+from .setup import METHODS, Loads, Prepared, RunOptions, Stepping
 from .trajectory import Trajectory
 from .warnings import STABLE, at, fastest_rate, fault_of_steps, warn_of_runs, warn_of_starts
 
@@ -38,7 +38,7 @@ def simulate(
     controller: Controller | ForceElement | Sequence[Controller | ForceElement] | None = None, *, rtol: float = 1e-6, atol: float = 1e-9,
     times: ArrayLike | None = None, every: int = 1, events: Event | EventFunction | Iterable[Event | EventFunction] = (), max_step: float = np.inf,
     resume: Trajectory | Mapping[str, Any] | None = None, progress: bool = False, sensitivities: Iterable[str] | None = None,
-    **options: Unpack[RunOptions],
+    wrenches: Loads | None = None, **options: Unpack[RunOptions],
 ) -> Trajectory:  # fmt: skip
     """Simulate a mechanism and return its trajectory.
 
@@ -101,6 +101,9 @@ def simulate(
     sensitivities : names of parameters of force elements, such as ``"PID(motor).proportional"``, or (). The attribute `sensitivities` of the
         trajectory then has the derivatives of each sample with respect to the initial state and these parameters; see
         :func:`sarrus.derivatives.step`. Requires a method with fixed steps, samples at every step, no events and no Python functions
+    wrenches : loads during the motion: name of a frame or body to [moment; force] on the mechanism, in that frame's axes at its origin, as in
+        :meth:`~sarrus.Mechanism.forward_dynamics`: six numbers or functions of time (:mod:`sarrus.laws`) [N m, N]. This is a short form of
+        :class:`~sarrus.control.AppliedWrench`, which also has loads in the world's axes. ``Trajectory.wrenches`` contains their values
 
     Warns
     -----
@@ -158,7 +161,7 @@ def simulate(
     named_events, varies = as_events(events), sensitivities is not None
     felt_at = q if checkpoint is None else checkpoint["felt_at"]
     controller, switches = setup.split_switches(controller)
-    prepared = Prepared.of(mechanism, functions_and_elements(controller), stepping, felt_at, varies=varies)
+    prepared = Prepared.of(mechanism, functions_and_elements(controller, wrenches), stepping, felt_at, varies=varies)
     adaptive = METHODS[prepared.setup.method].adaptive
     every = checked_count("every", every, most=2**53)
     if every > 1 and times is not None:

@@ -22,7 +22,7 @@ from ..errors import ModelError, ShapeError
 from ..mechanism import Mechanism, checked_mechanism
 from ..variants import Listed, Variants
 from . import setup, storage
-from .setup import METHODS, Groups, JointLimits, Limit, Prepared, Rows, RunOptions, Setup, Stepping
+from .setup import METHODS, Groups, JointLimits, Limit, Loads, Prepared, Rows, RunOptions, Setup, Stepping
 from .storage import Store, arguments_of
 from .warnings import fault_of_steps, warn_of_runs, warn_of_starts
 from .workers import Executor, Policy, Result, by_policy, hold, parameters_of, results, set_efforts
@@ -39,6 +39,7 @@ def simulate_many(
     mechanism: Mechanism | Sequence[Mechanism] | Variants, q: ArrayLike, v: ArrayLike, duration: float,
     controller: ForceElement | Sequence[ForceElement] | None = None, *, every: int = 1, threads: int = 1, executor: Executor | None = None,
     policy: Policy | None = None, progress: bool | Callable[[int, int], object] = False, store: str | os.PathLike[str] | None = None,
+    wrenches: Loads | None = None,
     **options: Unpack[RunOptions],
 ) -> Sweep:  # fmt: skip
     """Simulate many runs in parallel, in SIMD lanes and on threads.
@@ -75,6 +76,8 @@ def simulate_many(
     store : folder in which finished runs are stored as q.npy, v.npy, status.npy and so on, as memory maps. If the same call is repeated after Ctrl-C
         or a crash, it continues bit for bit; if the runs are finished, it only reads them. A call with different arguments raises an error, and so
         does a folder to which another call is writing
+    wrenches : loads, as for :func:`~sarrus.simulate`. A wrench (runs, 6), or a component (runs,) or a sequence of functions of time, differs from run
+        to run
 
     Returns
     -------
@@ -129,7 +132,7 @@ def simulate_many(
     rows: list[Any] = [slice(None)]
     if run_index is not None:
         rows = np.split(np.argsort(run_index, kind="stable"), np.cumsum(np.bincount(run_index))[:-1])
-    prepared = _prepared(mechanisms, controller, stepping, q, rows)
+    prepared = _prepared(mechanisms, controller, stepping, q, rows, wrenches=wrenches)
     _check_functions(mechanisms, prepared[0].setup.method)
     _check_callables(policy, executor, store)
     schedule = _core.Schedule(stepping.start, end, dt, min(every, setup.MOST_STEPS))
@@ -306,13 +309,19 @@ class RunForces:
 
 
 def _prepared(
-    mechanisms: Sequence[Any], controller: Any, stepping: Stepping, q: ArrayLike, rows: Any, varies: bool = False
+    mechanisms: Sequence[Any],
+    controller: Any,
+    stepping: Stepping,
+    q: ArrayLike,
+    rows: Any,
+    varies: bool = False,
+    wrenches: Any = None,
 ) -> list[Prepared]:
     """Prepare the runs of each mechanism with the force elements; raise TypeError for Python functions.
 
     With `varies`, the steps must have derivatives.
     """
-    functions, elements = functions_and_elements(controller)
+    functions, elements = functions_and_elements(controller, wrenches)
     if functions:
         cure = "expected elements of sarrus.control. Use simulate(), or policy= over all runs at once"
         raise TypeError(f"simulate_many(): controller is a Python function; {cure}")

@@ -516,7 +516,7 @@ def test_out_of_reach():
             "no frame is named 'platfrm'; did you mean 'platform'",
         ),
         ({"platform": (0, 0)}, sarrus.ShapeError, r"\(\.\.\., 4, 4\) or a point \(\.\.\., 3\); got shape \(2,\)"),
-        ({"platform": (0, 0, np.nan)}, sarrus.StateError, "'platform' must be finite"),
+        ({"platform": (0, 0, np.inf)}, sarrus.StateError, "'platform' must be finite, or NaN for free components"),
         ({"ground": (0, 0, 1)}, sarrus.ModelError, "fixed to the ground"),
         ({"motor1": 0.5}, sarrus.ModelError, "'motor1' is a joint; expected a frame, pass joints to fixed="),
     ],

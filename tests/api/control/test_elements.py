@@ -449,7 +449,7 @@ def test_the_core_takes_no_other_fields_than_a_kind_has():
 @pytest.mark.parametrize(
     "kind",
     [PID, FeedforwardEffort, ComputedTorque, PDPlus, GravityCompensation, LuGreFriction, CompliantContact, sarrus.control.RigidContact,
-     sarrus.control.EndStop, Thruster, ActuatorModel, ReactionWheel, SampleAndHold, sarrus.control.CollisionContacts],
+     sarrus.control.EndStop, sarrus.control.AppliedWrench, Thruster, ActuatorModel, ReactionWheel, SampleAndHold, sarrus.control.CollisionContacts],
 )  # fmt: skip
 def test_defaults_are_those_of_the_core(kind):
     """A C++ program that omits an argument has the default value of the class."""
