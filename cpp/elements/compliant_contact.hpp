@@ -1,29 +1,26 @@
 // Contact of a sphere (or, of radius zero, a point) of a body with a plane of the world, or with ground whose height above the plane is a function of
-// the distance along it. The normal force is k d^n (1 + c d-dot), with the depth d (Hunt and Crossley 1975). The tangential force is Coulomb
-// friction, smoothed at slip speeds below v_s.
+// the distance along it.
 #pragma once
 
-#include "element.hpp"
+#include "contact_law.hpp"
 
 namespace sarrus {
 
 struct CompliantContact : ForceElement {
   static constexpr const char* name = "CompliantContact";
-  static constexpr bool has_rates = true, has_chord = true;  // the value stored for the chord is the slip speed plus v_s
+  static constexpr bool has_rates = true, has_chord = true;
   BodyFrame frame;  // the centre of the sphere is the frame's origin
   Direction normal;
   double offset, radius;  // plane: normal . x = offset
   const Law* height;  // height of the ground as a function of the distance along . x; null: the ground is the plane itself
   Direction along;
-  Number stiffness, exponent, dissipation, friction, slip_velocity;
+  ContactLaw law;
 
   template <class F> void fields(F field) {
     field("frame", frame), field("normal", normal);
     field("offset", offset, Sign::any), field("radius", radius, Sign::not_negative);
     field("height", height), field("along", along);
-    field("stiffness", stiffness, Sign::positive), field("exponent", exponent, Sign::positive);
-    field("dissipation", dissipation, Sign::not_negative), field("friction", friction, Sign::not_negative);
-    field("slip_velocity", slip_velocity, Sign::positive);
+    law.fields(field);
   }
 
   template <class T> void apply(ElementCall<T>& e) const {
@@ -39,13 +36,7 @@ struct CompliantContact : ForceElement {
     if (!any(touches)) return;
     const Vec3<T> p = center - n * T(radius);
     const Vec3<T> u = point_velocity(e.tree, state, frame.link, p, e.v);
-    const T rate = -dot(n, u);
-    const T pressed = power(select(touches, depth, T(0.0)), e[exponent]) * e[stiffness] * (T(1.0) + e[dissipation] * rate);
-    const T pressure = select(touches, most(pressed, T(0.0)), T(0.0));  // a contact force never pulls
-    const Vec3<T> slip = u + n * rate;
-    T speed = sqrt(dot(slip, slip) + e[slip_velocity] * e[slip_velocity]);
-    if (e.chord) e.chords.frozen ? speed = *e.chord : * e.chord = speed;
-    add_point_force(e.tree, state, frame.link, p, Vec3<T>(n * pressure - slip * (e[friction] * pressure / speed)), e.tau);
+    add_point_force(e.tree, state, frame.link, p, law.response(e, touches, depth, n, u).force, e.tau);
   }
 
  private:

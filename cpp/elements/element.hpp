@@ -15,7 +15,8 @@
 //   state_unit(units)  units of the internal states
 //   has_chord          true if its force is limited, and is replaced by a linear damper where its stiffness matters: see Chords
 //   has_linear_rates   true if its force has a stiffness and a damping along its joint. For implicit steps it adds them to `e.stiffness` and
-//                      `e.damping`, unless a limit is active
+//                      `e.damping`, unless a limit is active; or to `e.rows`
+//   soft_rows          number of rows of velocities along which it adds a stiffness and a damping to `e.rows`, for implicit steps
 //   varies             false if it has no derivatives, so that steps with this kind have none either: see simulation/step_rates.hpp
 //   settle()           computes once, from its fields, the values that its functions use
 //
@@ -122,6 +123,12 @@ template <class T> struct Chords {
   bool frozen = false;
 };
 
+/// Rows of velocities of the tree, J (count x nv), along which elements have a stiffness and a damping: [N/m, N m/rad], [N s/m, N m s/rad].
+struct SoftForces {
+  double *J = nullptr, *stiffness = nullptr, *damping = nullptr;
+  int count = 0;
+};
+
 /// Inputs of all elements (the state), and outputs to which elements add. In q, v, motor and tau, values of loop joints may follow those of the tree.
 template <class T> struct ElementCall {
   const Tree& tree;
@@ -135,6 +142,7 @@ template <class T> struct ElementCall {
   const T* held_values = nullptr;  // values held from sample to sample
   // stiffness and damping along joints (width), for steps that are implicit in them; or null
   T *stiffness = nullptr, *damping = nullptr;
+  SoftForces* rows = nullptr;  // stiffness and damping between bodies, for the same steps; or null
   Chords<T> chords{};
   Surroundings<T> around{};
   bool rigid = false;  // true: contacts and stops are rows of the step, and apply no forces themselves
@@ -202,6 +210,7 @@ struct ForceElement {
   // true if the element can be evaluated for several variants in lanes; false if only one by one
   static constexpr bool beside_variants = true;
   static constexpr bool has_linear_rates = false;
+  static constexpr int soft_rows = 0;
   static constexpr bool can_be_sampled = false;  // true for controllers that SampleAndHold may contain
   static constexpr bool states_jump = false;  // true if internal states cannot be interpolated, such as identifiers of points
   static constexpr bool varies = true;  // true if the element can be evaluated with dual numbers, for derivatives of steps

@@ -6,17 +6,20 @@
 
 #include "actuator_model.hpp"
 #include "applied_wrench.hpp"
+#include "bushing.hpp"
 #include "collision_contacts.hpp"
 #include "compliant_contact.hpp"
 #include "computed_torque.hpp"
 #include "effort_table.hpp"
 #include "end_stop.hpp"
 #include "feedforward_effort.hpp"
+#include "gas_spring.hpp"
 #include "gravity_compensation.hpp"
 #include "loop_spring.hpp"
 #include "lugre_friction.hpp"
 #include "pd_plus.hpp"
 #include "pid.hpp"
+#include "pin_clearance.hpp"
 #include "reaction_wheel.hpp"
 #include "rigid_contact.hpp"
 #include "sample_and_hold.hpp"
@@ -39,6 +42,9 @@ using EveryKind = std::tuple<  //
     Of<ActuatorModel>,         //
     Of<ReactionWheel>,         //
     Of<CompliantContact>,      //
+    Of<PinClearance>,          //
+    Of<Bushing>,               //
+    Of<GasSpring>,             //
     Of<RigidContact>,          //
     Of<CollisionContacts>,     //
     Of<Thruster>,              //
@@ -100,6 +106,12 @@ struct ForceElements {
   }
   /// Return true if all elements can be evaluated for several variants in lanes.
   bool beside_variants() const;
+  /// Return the largest number of rows between bodies along which elements have a stiffness and a damping.
+  int soft_rows() const {
+    int n = 0;
+    each_kind([&](const auto& elements) { n += std::decay_t<decltype(elements)>::Kind::soft_rows * elements.count; });
+    return n;
+  }
   int chords() const {
     int n = 0;
     each_kind([&](const auto& elements) { n += std::decay_t<decltype(elements)>::Kind::has_chord ? elements.count : 0; });

@@ -337,11 +337,25 @@ class Reader {
       throw ModelError(label("along") + " must be perpendicular to its normal; got " + at("along").shown() + " and " +
                        at("normal").shown());
   }
-  void prepare(RigidContact& e) {
-    const PlacedFrame &frame = context_.frame(at("frame")), &on = context_.frame(at("on"));
-    if (frame.body == on.body)
+  void prepare(PinClearance&) { check_other_body("so it has no play; expected a bearing on another body"); }
+  void prepare(Bushing&) {
+    check_other_body("so it has no effect; expected a frame of another body");
+    for (const char* key : {"stiffness", "damping", "preload"}) {
+      Numbers six = gains(key, 6, "6");
+      if (key != std::string("preload") && !all_of(six, [](double x) { return x >= 0.0; }))
+        refuse(label(key), "not be negative", at(key));
+      derive(key, std::move(six));
+    }
+  }
+  void prepare(GasSpring&);
+  /// Raise ModelError if both frames belong to the same body.
+  void check_other_body(const char* consequence) const {
+    if (context_.frame(at("frame")).body == context_.frame(at("on")).body)
       throw ModelError(element_.name + " of '" + text(at("frame")) + "' is on '" + text(at("on")) +
-                       "', which belongs to the same body, so they never touch; expected a plane on another body");
+                       "', which belongs to the same body, " + consequence);
+  }
+  void prepare(RigidContact& e) {
+    check_other_body("so they never touch; expected a plane on another body");
     if (!all_of(checked("restitution", Sign::not_negative), [](double x) { return x <= 1.0; }))
       refuse(label("restitution"), "be from 0 to 1", at("restitution"));
     e.turns = any_nonzero(checked("torsional_friction", Sign::not_negative)) ||
@@ -380,8 +394,9 @@ Numbers Reader::gains(const char* key, std::size_t n, const std::string& size) c
   const bool one = shape.empty(), per_run = shape.size() == 2 && (shape[1] == 1 || shape[1] == n);
   if (!one && shape != std::vector<std::size_t>{n} && !per_run) {
     const std::string count = std::to_string(n);
-    throw ShapeError(label(key) + " must be a number, (" + size + ",) = (" + count + ",), or for many runs (runs, " + count +
-                     ") or (runs, 1); got " + shape_text(shape));
+    const std::string axis = size == count ? "(" + count + ",)" : "(" + size + ",) = (" + count + ",)";
+    throw ShapeError(label(key) + " must be a number, " + axis + ", or for many runs (runs, " + count + ") or (runs, 1); got " +
+                     shape_text(shape));
   }
   if (!one && !(per_run && shape[1] != n)) return gain;
   Numbers each{shape, {}};
@@ -518,6 +533,38 @@ void Reader::prepare(EndStop& e) {
   const Numbers stiffness = soft ? each_of(inertia, [](double m) { return 2.5e5 * m; }) : checked("stiffness", Sign::positive);
   derive("stiffness", stiffness);
   if (!damped) derive("damping", combined(stiffness, inertia, [](double k, double m) { return std::sqrt(k * m); }));
+}
+
+/// Set the stops: by default, the force F1 compresses them by a hundredth of the stroke.
+void Reader::prepare(GasSpring&) {
+  check_other_body("so its length is constant; expected a frame of another body");
+  const Numbers &longest = checked("extended_length", Sign::positive), &stroke = checked("stroke", Sign::positive);
+  const Numbers shortest = combined(longest, stroke, [](double l, double s) { return l - s; });
+  if (!all_of(shortest, [](double l) { return l > 0.0; })) refuse(label("stroke"), "be less than extended_length", at("stroke"));
+  if (!all_of(checked("progression", Sign::positive), [](double x) { return x >= 1.0; }))
+    refuse(label("progression"), "be at least 1", at("progression"));
+  Numbers stiffness = combined(checked("force", Sign::positive), stroke, [](double f, double s) { return 100.0 * f / s; });
+  if (at("stop_stiffness").is_none())
+    derive("stop_stiffness", stiffness);
+  else
+    stiffness = checked("stop_stiffness", Sign::not_negative);
+  if (at("stop_damping").is_none()) derive("stop_damping", each_of(std::move(stiffness), [](double k) { return 0.01 * k; }));
+
+  // a length far outside of the stroke in the initial configuration is a mistake in a length, or in a frame
+  const std::optional<Numbers>& start = context_.run.start;
+  if (!start || !longest.shape.empty() || !stroke.shape.empty()) return;
+  double X[2][16], squares = 0.0;
+  for (int i = 0; i < 2; ++i) {
+    const PlacedFrame& frame = context_.frame(at(i ? "on" : "frame"));
+    context_.model.functions.evaluate(Operation::pose, {start->numbers.data()}, X[i],
+                                      {frame.link, frame.body, frame.X, ExpressedIn::frame});
+  }
+  for (int i = 3; i < 12; i += 4) squares += (X[0][i] - X[1][i]) * (X[0][i] - X[1][i]);
+  const double length = std::sqrt(squares), margin = 0.1 * stroke.numbers[0];
+  if (length > longest.numbers[0] + margin || length < shortest.numbers[0] - margin)
+    throw ModelError(element_.name + " of '" + place_ + "': the initial length is " + sarrus::shortest(length) + " m; expected " +
+                     sarrus::shortest(shortest.numbers[0]) + " (compressed) to " + sarrus::shortest(longest.numbers[0]) +
+                     " m (extended)");
 }
 
 void Reader::prepare(ActuatorModel& e) {

@@ -133,13 +133,14 @@ class ContactStep {
     double* tau = doubles(nv_);
     s_.rigid = true;
     s_.stiffness = doubles(nv_ + tree_.loop_nv), s_.damping = doubles(nv_ + tree_.loop_nv);
+    if (const int n = s_.plan.force_elements.soft_rows()) s_.rows = &(soft_ = {doubles(n * nv_), doubles(n), doubles(n)});
     s_.forces(middle(), x_.q, x_.v, x_.z, tau, z_dot);
     if (std::any_of(z_dot, z_dot + nz, [](double rate) { return rate != 0.0; })) {
       double* z = doubles(nz);
       for (int k = 0; k < nz; ++k) z[k] = x_.z[k] + 0.5 * h_ * z_dot[k];
       s_.forces(middle(), x_.q, x_.v, z, tau, z_dot);
     }
-    s_.rigid = false;
+    s_.rigid = false, s_.rows = nullptr;
     return tau;
   }
 
@@ -181,7 +182,7 @@ class ContactStep {
     const Factor<double> factor = factorise_tightly(e, arena_);
     AllJoints<double> joints = {x_.q, v, nullptr, nv_};
     if (rates.any_closing || s_.plan.frictions > 0 || s_.plan.drives_loop_joints) joints = s_.joints(now, x_.q, v);
-    SoftRows soft(s_, h_, joints, x_.q, v, rates);
+    SoftRows soft(s_, h_, joints, x_.q, v, rates, soft_);
     if (!soft.join(e, factor)) return false;
     StepRows rows(s_, joints, h_, x_);
     if (s_.status == caller_failed) return false;
@@ -544,6 +545,7 @@ class ContactStep {
   // equation's solutions
   double* impulse_ = nullptr;
   // (nv) derivative of the impulse of implicit terms with respect to the change of velocity, without the tree's springs; null: not required
+  SoftForces soft_;
   double* late_ = nullptr;
   struct {
     double positions = 0.0, kinematics = 0.0, momentum = 0.0, natural_map = 0.0;

@@ -1,4 +1,4 @@
-// Springs and dampers between bodies (between points, and along loop joints) in a step that is implicit in them.
+// Springs and dampers between bodies (between points, along loop joints, and of force elements) in a step that is implicit in them.
 //
 // Each acts along one row J_s of the velocities with the force -(k s + c s-dot). Like K and D of joints (implicit_rates.hpp), it adds b = theta h c +
 // theta^2 h^2 k to the matrix of the kick, but as a term J_s^T b J_s of rank one. That term couples joints that are independent in the factor's
@@ -31,12 +31,16 @@ constexpr double resolved = 0.1;
 class SoftRows {
  public:
   SoftRows(System<double>& s, double h, const AllJoints<double>& joints, const double* q, const double* v,
-           const LinearRates& rates)
+           const LinearRates& rates, const SoftForces& elements)
       : tree_(s.tree), arena_(s.arena), h_(h), nv_(s.tree.nv), n_(nv_ + s.tree.loops.rows) {
-    const int most = tree_.springs + tree_.loop_nv;
+    const int most = tree_.springs + tree_.loop_nv + elements.count;
     if (most == 0) return;
     row_ = arena_.take<Row>(most);
     if (tree_.springs > 0) add_springs(q, v);
+    for (int i = 0; i < elements.count; ++i) {
+      const double *J = elements.J + i * nv_, k = elements.stiffness[i], c = elements.damping[i];
+      row_[count_++] = {J, k, c, scalar_product(J, v, nv_), 0.0, k, c, 0.0, 0.0};
+    }
     if (!rates.any_closing) return;
     for (int k = nv_; k < nv_ + tree_.loop_nv; ++k)
       if (rates.stiffness[k] != 0.0 || rates.damping[k] != 0.0)

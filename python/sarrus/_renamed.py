@@ -115,7 +115,8 @@ RENAMED = {
 
 # names of other programs -> the names here
 _WRENCHES = "wrenches= of the functions of a mechanism, or sarrus.simulate(..., wrenches={frame: wrench})"
-_BUSHING = 'sarrus.Gimbal("rx ry rz tx ty tz", stiffness=..., damping=...), six stiffnesses and dampings'
+_BUSHING = 'a joint sarrus.Gimbal("rx ry rz tx ty tz", stiffness=..., damping=...), or the force element sarrus.control.Bushing'
+_PLAY = "sarrus.control.PinClearance"
 _GEAR = "Builder.add_coupler(name, {joint: coefficient, ...})"
 _CAM = "Builder.add_coupler with a function of sarrus.laws; profiles by sarrus.cams.cam_profile"
 _MOTOR = "Builder.add_joint(..., actuated=True)"
@@ -133,6 +134,8 @@ SYNONYMS = {
         **dict.fromkeys(("Cardan", "Hooke", "UJoint", "UniversalJoint"), "sarrus.Universal"),
         **dict.fromkeys(("Floating", "FreeJoint", "FreeFlyer", "SixDof"), "sarrus.Free"),
         "Bushing": _BUSHING,
+        **dict.fromkeys(("Clearance", "PinClearance", "Play"), f"{_PLAY} of a pin, or sarrus.design.Clearance to singular positions"),
+        **dict.fromkeys(("GasSpring", "GasStrut"), "sarrus.control.GasSpring"),
         "Gear": _GEAR,
         "Cam": _CAM,
         **dict.fromkeys(("Spring", "Damper"), "Builder.add_spring, or stiffness= and damping= of joints such as sarrus.Revolute"),
@@ -152,6 +155,8 @@ SYNONYMS = {
         "Friction": "friction= of joints such as sarrus.Revolute, or sarrus.control.LuGreFriction",
         **dict.fromkeys(("Spring", "Damper"), "Builder.add_spring, or stiffness= and damping= of joints such as sarrus.Revolute"),
         **dict.fromkeys(("Brake", "Latch", "Gripper", "Docking"), "sarrus.control.Lock(joint, capacity=...), sarrus.control.Weld(parent, child)"),
+        **dict.fromkeys(("Clearance", "Play", "Backlash"), f"{_PLAY}, or sarrus.control.EndStop"),
+        **dict.fromkeys(("GasStrut", "Strut"), "sarrus.control.GasSpring"),
         "Gravity": "sarrus.control.GravityCompensation; gravity= of sarrus.Builder",
     },
     "Builder": {
@@ -164,7 +169,7 @@ SYNONYMS = {
         **dict.fromkeys(("add_gear", "add_mimic", "add_belt"), _GEAR),
         **dict.fromkeys(("add_differential", "add_gearbox"), "Builder.add_transmission(name, motors, joints, matrix)"),
         "add_cam": _CAM,
-        "add_bushing": f"Builder.add_joint(name, {_BUSHING}, parent, child)",
+        "add_bushing": f"Builder.add_joint with {_BUSHING}",
         **dict.fromkeys(("add_motor", "add_actuator"), _MOTOR),
         **dict.fromkeys(("add_force", "add_torque", "add_wrench"), _WRENCHES),
         "add_damper": "Builder.add_spring(..., stiffness=0.0, damping=...), or damping= of joints such as sarrus.Revolute",

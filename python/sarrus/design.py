@@ -353,7 +353,7 @@ class Clearance(_Checked):
     """Constraint on the distance to singular positions: `actuation` of :meth:`~sarrus.Mechanism.mobility_map` must be at least `least`.
 
     A residual is the amount by which the constraint is violated. Velocities of sliding joints are divided by the length of the initial mechanism, so
-    that they are comparable with angular velocities.
+    that they are comparable with angular velocities. The play of a pin in its bearing is :class:`sarrus.control.PinClearance`.
 
     Attributes
     ----------

@@ -566,11 +566,16 @@ def test_force_elements_and_tasks_by_names(examples, tmp_path):
         "computed": control.ComputedTorque({"motor": 1.0}),
         "loaded": control.AppliedWrench("rocker", [0.0, target, 0.0, 1.0, 0.0, -2.0]),
         "rubbing": control.LuGreFriction("motor", 0.5),
+        "mounted": [
+            control.Bushing("rocker", "crank", [0, 0.1, 0, 5, 0, 6], 0.1, [0, 0, 0, 1, 0, 0]),
+            control.PinClearance("rocker", "ground", 0.9, 0.1, 30.0, axis="y"),
+            control.GasSpring("rocker", "crank", 2.0, 1.9, 2.0, damping=0.5),
+        ],
     }
+    methods = {"rubbing": "rosenbrock", "mounted": "contact"}
     q, v = robot.assemble(), np.zeros(robot.nv)
     for name, acting in elements.items():
-        method = "rosenbrock" if name == "rubbing" else "rk4"
-        run = sarrus.simulate(robot, q, v, 1.0, acting, method=method, limits="ignore", dt=1e-3)
+        run = sarrus.simulate(robot, q, v, 1.0, acting, method=methods.get(name, "rk4"), limits="ignore", dt=1e-3)
         expected = np.concatenate([run.q[-1], run.v[-1]])
         # rounding of other instructions; a stop multiplies it
         assert_allclose(printed[name], expected, rtol=0.0, atol=1e-7, err_msg=name)
@@ -601,6 +606,8 @@ def test_force_elements_and_tasks_by_names(examples, tmp_path):
         (control.LuGreFriction("motor", 1.0, 0.5), sarrus.ModelError),
         (control.Thruster("rockr", 1.0), sarrus.NameNotFoundError),
         (control.AppliedWrench("rocker", [1.0, 2.0, 3.0]), sarrus.ModelError),
+        (control.Bushing("rocker", "rocker", 1.0), sarrus.ModelError),
+        (control.Bushing("rocker", "crank", [1.0, 2.0]), sarrus.ShapeError),
     ]
     for element, error in wrong:
         with pytest.raises(error) as refused:

@@ -66,6 +66,19 @@ int main(int, char** arguments) {
   simulate("computed", robot, {{"ComputedTorque", {{"targets", Argument::Named{{"motor", 1.0}}}}}});
   simulate("loaded", robot, {{"AppliedWrench", {{"frame", "rocker"}, {"wrench", {0.0, target, 0.0, 1.0, 0.0, -2.0}}}}});
   simulate("rubbing", robot, {{"LuGreFriction", {{"joint", "motor"}, {"sliding", 0.5}}}}, sarrus::Method::rosenbrock);
+  const Element bushing = {"Bushing",
+                           {{"frame", "rocker"},
+                            {"on", "crank"},
+                            {"stiffness", {0.0, 0.1, 0.0, 5.0, 0.0, 6.0}},
+                            {"damping", 0.1},
+                            {"preload", {0.0, 0.0, 0.0, 1.0, 0.0, 0.0}}}};
+  const Element play = {
+      "PinClearance",
+      {{"frame", "rocker"}, {"on", "ground"}, {"axis", "y"}, {"clearance", 0.9}, {"radius", 0.1}, {"stiffness", 30.0}}};
+  const Element strut = {
+      "GasSpring",
+      {{"frame", "rocker"}, {"on", "crank"}, {"extended_length", 2.0}, {"stroke", 1.9}, {"force", 2.0}, {"damping", 0.5}}};
+  simulate("mounted", robot, {bushing, play, strut}, sarrus::Method::contact);
 
   const sarrus::Robot delta = sarrus::load(arguments[2]);
   sarrus::TaskArguments tasks;
@@ -97,6 +110,8 @@ int main(int, char** arguments) {
   print_error(robot, {"LuGreFriction", {{"joint", "motor"}, {"sliding", 1.0}, {"sticking", 0.5}}});
   print_error(robot, {"Thruster", {{"frame", "rockr"}, {"thrust", 1.0}}});
   print_error(robot, {"AppliedWrench", {{"frame", "rocker"}, {"wrench", {1.0, 2.0, 3.0}}}});
+  print_error(robot, {"Bushing", {{"frame", "rocker"}, {"on", "rocker"}, {"stiffness", 1.0}}});
+  print_error(robot, {"Bushing", {{"frame", "rocker"}, {"on", "crank"}, {"stiffness", {1.0, 2.0}}}});
   // errors only in C++: Python raises them in the class of the element
   print_error(robot, {"PID", {{"joint", "motor"}, {"propotional", 1.0}}});
   print_error(robot, {"PID", {}});

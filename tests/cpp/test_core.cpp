@@ -705,8 +705,12 @@ class AllThatActs {
     list_.add(controller);
     list_.add(FeedforwardEffort{{}, {0}, of_runs});
     list_.add(LuGreFriction{{}, {t.nv - 1}, {5}, {6}, {7}, {8}, {9}});
-    list_.add(CompliantContact{{}, frame, e_z, -1.0, 0.1, kept, e_x, {10}, {11}, {12}, {13}, {14}});
+    list_.add(CompliantContact{{}, frame, e_z, -1.0, 0.1, kept, e_x, {{10}, {11}, {12}, {13}, {14}}});
     const BodyFrame ground = {0, m.number_of(m.placed_frame("ground"))};
+    const BetweenFrames to_ground = {{}, frame, ground};
+    list_.add(PinClearance{to_ground, e_z, {21}, {20}, {{10}, {11}, {12}, {13}, {14}}});
+    list_.add(Bushing{to_ground, {0}, {0}, {0}});
+    list_.add(GasSpring{to_ground, {17}, {1}, {0}, {1}, {2}, {22}, {20}, {14}, {18}, {22}});
     list_.add(RigidContact{{}, frame, ground, e_z, -1.0, 0.1, {13}, {12}});
     const auto scene = std::make_shared<Scene>();
     scene->shapes = {{{ShapeKind::sphere, 0.3}, 0, Transform<double>::identity()},

@@ -35,11 +35,16 @@ def acting(kind, size, mass):
         "stiction": control.LuGreFriction("foot", 0.2 * torque, 0.3 * torque, 0.05, stiffness=100.0 * torque),
         "stop": control.EndStop("rail", limits=(-0.2 * size, 0.05 * size)),
         "contact": control.CompliantContact("tip", offset=-0.45 * size, stiffness=300.0 * mass, exponent=1.0, dissipation=0.3 / size, slip_velocity=0.05 * size),
+        "mounts": [
+            control.Bushing("tip", "cart", np.array([torque] * 3 + [mass] * 3), 0.1 * np.array([torque] * 3 + [mass] * 3)),
+            control.PinClearance("tip", "ground", 0.5 * size, 0.1 * size, 30.0 * mass, 1.0, 0.3 / size, 0.2, 0.05 * size, "y"),
+            control.GasSpring("tip", "cart", 2.0 * size, 1.9 * size, force, friction=0.2 * force, slip_velocity=0.05 * size),
+        ],
         "drive": [control.PID("rail", 30.0 * mass, target=0.2 * size), control.ActuatorModel("rail", time_constant=0.02)],
     }[kind]  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["nothing", "pid", "stiction", "stop", "contact", "drive"])
+@pytest.mark.parametrize("kind", ["nothing", "pid", "stiction", "stop", "contact", "mounts", "drive"])
 @pytest.mark.parametrize("method", METHODS)
 def test_a_run_of_another_size(method, kind):
     runs = []
@@ -83,7 +88,7 @@ def test_limits_are_of_their_own_size(size, mass):
     assert {limit["quantity"] for limit in beyond.statistics["limits"]} == {"position", "velocity", "effort"}
 
 
-@pytest.mark.parametrize("kind", ["pid", "stiction", "contact", "drive"])
+@pytest.mark.parametrize("kind", ["pid", "stiction", "contact", "mounts", "drive"])
 @pytest.mark.parametrize("method", ["euler", "semi_implicit", "rk4", "rkmk4", "implicit_midpoint"])
 @pytest.mark.parametrize("size", SIZES)
 def test_gradients_of_a_run_of_another_size(method, kind, size):

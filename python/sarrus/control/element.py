@@ -51,6 +51,7 @@ class Element:
 
     rigid: ClassVar[bool] = False  # requires method="contact"
     stiff: ClassVar[bool] = False  # too stiff for explicit steps of any usual length
+    implicit: ClassVar[bool] = False  # steps of method="contact" are implicit in its stiffness and damping
     stores: ClassVar[bool] = False  # returns at most the energy that it absorbed
 
     @property

@@ -34,15 +34,18 @@ __all__ = [
     "PID",
     "ActuatorModel",
     "AppliedWrench",
+    "Bushing",
     "CollisionContacts",
     "CompliantContact",
     "ComputedTorque",
     "EffortTable",
     "EndStop",
     "FeedforwardEffort",
+    "GasSpring",
     "GravityCompensation",
     "LuGreFriction",
     "PDPlus",
+    "PinClearance",
     "Quantisation",
     "ReactionWheel",
     "RigidContact",
@@ -242,6 +245,137 @@ class CompliantContact(Element):
 
     stiff = True
     stores = True
+
+
+@dataclass(frozen=True, eq=False)
+class Bushing(Element):
+    """Bushing, such as a rubber mount: six springs and dampers between two frames.
+
+    Its coordinates are the rotation vector of `frame` relative to `on`, and the displacement of its origin in the axes halfway between both frames.
+    The force along each coordinate x is preload - k x - c dx/dt. These forces derive from the energy k x^2 / 2, and do not change if the frames are
+    exchanged. The rotation must be less than half a revolution. The energy is not included in :attr:`Trajectory.energy <sarrus.Trajectory.energy>`.
+
+    Attributes
+    ----------
+    frame, on : names of the bodies or frames; without preload, the springs are relaxed if the frames coincide
+    stiffness, damping : (6,) k [N m/rad, N/m] and c [N m s/rad, N s/m], [rotations; displacements]; (runs, 6) for many runs
+    preload : (6,) moment and force on the body of `frame` at zero displacement [N m, N]; (runs, 6) for many runs
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> b = sarrus.Builder("engine")
+    >>> b.add_body("engine", sarrus.Inertia.sphere(80.0, 0.2))
+    >>> b.add_joint("float", sarrus.Free(), "ground", "engine")
+    >>> mount = sarrus.control.Bushing("engine", "ground", [500, 500, 500, 1e5, 1e5, 2e5], [20, 20, 20, 1e3, 1e3, 2e3])
+    >>> run = sarrus.simulate(b.build(), [0, 0, 0, 1, 0, 0, 0], [0] * 6, 1.0, mount)
+    >>> float(run.q[-1, 6].round(6)), -80 * 9.81 / 2e5
+    (-0.003924, -0.003924)
+    """
+
+    frame: str
+    on: str
+    stiffness: ArrayLike
+    damping: ArrayLike = 0.0
+    preload: ArrayLike = 0.0
+
+    stiff = True
+    implicit = True
+
+
+@dataclass(frozen=True, eq=False)
+class PinClearance(Element):
+    """Radial play of a pin in a bearing: the pin moves freely within the clearance, and presses on the wall beyond it.
+
+    The normal force at penetration d is k d^n (1 + c d'), as for :class:`CompliantContact` (Hunt and Crossley 1975); friction acts at the radius of the
+    pin. Lankarani and Nikravesh (1990) use c = 3 (1 - e^2) / (4 v) for restitution e at impact speed v. Motion along the axis and tilting are free,
+    except for friction: two elements at the ends of a bearing limit tilting. The joint itself is not part of the mechanism.
+    :class:`sarrus.design.Clearance` is the distance to singular positions.
+
+    Attributes
+    ----------
+    frame, on : names of the bodies or frames whose origins are on the axes of the pin and of the bearing
+    clearance : radius of the bearing minus radius of the pin [m]
+    radius : radius of the pin [m]
+    stiffness, exponent, dissipation : k [N/m^n], n (dimensionless), c [s/m]
+    friction, slip_velocity : coefficient of friction (dimensionless), and the slip speed at which friction is 0.7 of its limit [m/s]
+    axis : direction of the bearing's axis, in the axes of `on`: name of an axis or a vector
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> b = sarrus.Builder("pin")
+    >>> b.add_body("pin", sarrus.Inertia.cylinder(0.5, 0.01, 0.05, "y"))
+    >>> b.add_joint("plane", sarrus.Planar("y"), "ground", "pin")
+    >>> play = sarrus.control.PinClearance("pin", "ground", 1e-4, 0.01, 1e8, dissipation=5.0, axis="y")
+    >>> run = sarrus.simulate(b.build(), [0] * 3, [0] * 3, 0.5, play)
+    >>> float(run.frame("pin")[-1, 2, 3].round(6)), round(-1e-4 - (0.5 * 9.81 / 1e8) ** (2 / 3), 6)
+    (-0.000113, -0.000113)
+    """
+
+    frame: str
+    on: str
+    clearance: Number
+    radius: Number
+    stiffness: Number
+    exponent: Number = 1.5
+    dissipation: Number = 0.5
+    friction: Number = 0.0
+    slip_velocity: Number = 1e-3
+    axis: Any = "z"
+
+    stiff = True
+    implicit = True
+    stores = True
+
+
+@dataclass(frozen=True, eq=False)
+class GasSpring(Element):
+    """Gas spring between two points, which pushes them apart, in the terms of a datasheet.
+
+    Compressed by x from the extended length, the gas has the force F1 (1 - (1 - P^(-1/n)) x / stroke)^(-n): F1 if extended, and P F1 if compressed by
+    the stroke. Damping, friction against the motion and stops at both ends are added. The stops have the law of :class:`EndStop`. The atmospheric
+    pressure, and heat that the gas stores, are neglected. The energy is not included in :attr:`Trajectory.energy <sarrus.Trajectory.energy>`.
+
+    Attributes
+    ----------
+    frame, on : names of the bodies or frames whose origins are the two points
+    extended_length, stroke : distance of the points if the rod is extended, and the travel to the compressed length [m]
+    force : F1, force of the gas at the extended length [N]
+    progression : P, force at the compressed length divided by F1, at least 1 (dimensionless)
+    exponent : polytropic exponent n: 1 for slow (isothermal) motion, up to 1.4 for fast motion of nitrogen (dimensionless)
+    damping : damping along the line [N s/m]
+    friction, slip_velocity : friction [N], and the speed at which it is 0.7 of this value [m/s]. With a datasheet's forces F1 (extending) and F3
+        (compressing) at one length, force is (F1 + F3)/2 and friction (F3 - F1)/2
+    stop_stiffness, stop_damping : k [N/m] and c [N s/m] of the stops; defaults: 100 F1/stroke, and k times 10 ms. 0: no stops
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> b = sarrus.Builder("weight on a gas spring")
+    >>> b.add_body("weight", sarrus.Inertia.sphere(50.0, 0.1))
+    >>> b.add_joint("guide", sarrus.Prismatic("z"), "ground", "weight")
+    >>> strut = sarrus.control.GasSpring("weight", "ground", 0.5, 0.2, force=400.0, progression=1.5, damping=300.0)
+    >>> run = sarrus.simulate(b.build(), [0.4], [0.0], 10.0, strut)
+    >>> float(run.q[-1, 0].round(4)), round(0.5 - (1 - 400 / (50 * 9.81)) * 0.2 / (1 - 1 / 1.5), 4)
+    (0.3893, 0.3893)
+    """
+
+    frame: str
+    on: str
+    extended_length: Number
+    stroke: Number
+    force: Number
+    progression: Number = 1.3
+    exponent: Number = 1.0
+    damping: Number = 0.0
+    friction: Number = 0.0
+    slip_velocity: Number = 1e-2
+    stop_stiffness: Number | None = None
+    stop_damping: Number | None = None
+
+    stiff = True
+    implicit = True
 
 
 @dataclass(frozen=True, eq=False)

@@ -179,7 +179,7 @@ class JointType:
             if not self.rates[k]:
                 raise ModelError(
                     f"a {self.kind} joint cannot have stiffness along velocity {k}, which is not the rate of a coordinate; use "
-                    'sarrus.Gimbal("rx ry rz tx ty tz", stiffness=...) with the free parameters that you need, or Builder.add_spring'
+                    'sarrus.Gimbal("rx ry rz tx ty tz", stiffness=...) with the free parameters that you need, sarrus.control.Bushing, or Builder.add_spring'
                 )
 
     @property

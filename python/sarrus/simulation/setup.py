@@ -385,10 +385,9 @@ class Prepared:
             from ..control.elements import CollisionContacts
 
             elements = [*elements, CollisionContacts()]
-        # compute the effective inertia if a parameter of an element is None, because its default depends on this inertia
-        felt = not only_if_felt or any(
-            getattr(e, name, 0.0) is None for e in elements for name in ("damping", "stiffness")
-        )
+        # compute the initial configuration if a parameter of an element is None, because its default or its check depends on it
+        names = ("damping", "stiffness", "stop_stiffness")
+        felt = not only_if_felt or any(getattr(e, name, 0.0) is None for e in elements for name in names)
         felt_at = start_of(mechanism, start) if felt and start is not None else None
         run = Run(limits.effort_limits, felt_at, rows, runs, METHODS[method].rigid)
         forces = ForceElements.of(mechanism, elements, run)
@@ -554,7 +553,7 @@ def _some_starts(mechanism: Mechanism | Variants, start: ArrayLike | None) -> It
 def check_contact(mechanism: Mechanism | Variants, method: str, stabilisation: str, elements: Iterable[Any]) -> None:
     """Raise ModelError for rigid contact with another method than "contact", or for options that method "contact" does not support."""
     rigid = METHODS[method].rigid
-    wrong = next((type(e).__name__ for e in elements if (e.stiff if rigid else e.rigid)), None)
+    wrong = next((type(e).__name__ for e in elements if (e.stiff and not e.implicit if rigid else e.rigid)), None)
     if wrong and not rigid:
         raise ModelError(f"{wrong} requires method='contact'; got {method!r}")
     if wrong:

@@ -55,7 +55,8 @@ def simulate(
     method : integration method. All methods integrate on the configuration manifold, so that quaternions stay unit
 
         "auto" : "contact" for :class:`~sarrus.control.RigidContact` or :class:`~sarrus.control.CollisionContacts`. "rosenbrock" for
-            :class:`~sarrus.control.CompliantContact` or :class:`~sarrus.control.LuGreFriction` ("implicit_midpoint" with sensitivities).
+            :class:`~sarrus.control.CompliantContact`, :class:`~sarrus.control.LuGreFriction` and elements between frames, such as
+            :class:`~sarrus.control.Bushing` ("implicit_midpoint" with sensitivities).
             "implicit_midpoint" if, in the initial state, the rate of a damper or spring of a joint exceeds half of the stability limit of explicit
             steps of dt. Otherwise "rk4". With resume=, the method of the checkpoint
         "euler" (as in van der Merwe's thesis), "semi_implicit" : first order, one evaluation per step; "semi_implicit" is symplectic if M is constant
