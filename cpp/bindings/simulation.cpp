@@ -143,9 +143,9 @@ class PySimulation {
     if (failed_) return value;
     call_back([&] {
       const int moving = tree_.nq + tree_.nv;
-      value = py::cast<double>(call_python(event_functions_[event],
-                                           py::make_tuple(time, copy_of(x, tree_.nq), copy_of(x + tree_.nq, tree_.nv),
-                                                          copy_of(x + moving, size() - moving))));
+      value = py::cast<double>(call_python(
+          event_functions_[event],
+          py::make_tuple(time, copy_of(x, tree_.nq), copy_of(x + tree_.nq, tree_.nv), copy_of(x + moving, size() - moving))));
     });
     return value;
   }

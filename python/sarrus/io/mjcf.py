@@ -214,7 +214,9 @@ class _Reader(Document):
             if name in tendons:
                 element.fail("has the same name as another tendon")
             straight = element.tag == "spatial" and [part.tag for part in element.children] == ["site", "site"]
-            passive = (x for key, flag in MOTOR.values() if flag not in self.off for x in element.several(key, 3, (0.0,)))
+            passive = (
+                x for key, flag in MOTOR.values() if flag not in self.off for x in element.several(key, 3, (0.0,))
+            )
             if element.tag == "fixed" and any(passive):
                 self.rotors[name] = element
             known = STRING if straight else ROTOR if name in self.rotors else ()

@@ -6,7 +6,7 @@ of the rows that engage: M (v⁺ - v⁻) = Jᵀ Λ, J v⁺ = c (:meth:`~sarrus.M
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from functools import cached_property, partial
 from typing import Any
@@ -304,6 +304,10 @@ class SwitchedIntegration:
         if self.held.nc:
             v = self.held.impact(q, v, time=self.t)[0]
         self.x = np.concatenate([q, v, z])
+        self._note_changes(engaging, before)
+
+    def _note_changes(self, engaging: list[Engagement], before: Mapping[Engagement, tuple[bool, float]]) -> None:
+        """Append the changes of all switches since `before`, which has (engaged, direction of slipping)."""
         for s in self.switches:
             if s.limited and s.on and (s in engaging or s.slides != before[s][1]):
                 self._note(s, "slips" if s.slides else "locks")
