@@ -183,7 +183,7 @@ class SwitchedIntegration:
             (time, key == "on", k)
             for k, s in enumerate(self.switches)
             for key in ("on", "off")
-            for time in s.switch.times(key)
+            for time in s.switch._times(key)
         ]
         due.sort()
         for s in self.switches:
@@ -348,7 +348,7 @@ class SwitchedIntegration:
         triggers = []
         for s in self.switches:
             key = "off" if s.on else "on"
-            if (when := s.switch.event(key)) is not None:
+            if (when := s.switch._event(key)) is not None:
                 event = when if isinstance(when, Event) else Event(when, f"{key} of {s.name}")
                 triggers.append(Trigger(event._value, partial(s.set, on=not s.on), event.direction))
             if s.on and s.slides:
