@@ -42,6 +42,12 @@ class Switch(Element):
                     f"{type(self).__name__}: times of on and off do not alternate; got on={self.on!r}, off={self.off!r}"
                 )
 
+    @property
+    def _label(self) -> str:
+        """Default name."""
+        named = [str(getattr(self, key)) for key in type(self).__match_args__ if key not in ("capacity", "ratio")]
+        return f"{type(self).__name__}({', '.join(named)})"
+
     def _event(self, key: str) -> Any:
         """Return the event of "on" or "off": an Event or a function; None if there are times."""
         when: Any = getattr(self, key)
