@@ -12,6 +12,7 @@
 #include "../kernels/variant_run.hpp"
 #include "../mechanism/variants.hpp"
 #include "../simulation/contact_history.hpp"
+#include "../simulation/friction.hpp"
 #include "../simulation/run.hpp"
 #include "../simulation/through_time.hpp"
 #include "../simulation/timing.hpp"
@@ -681,6 +682,23 @@ void bind_timing(py::module_& m) {
       .def("divisors", &Timing::divisors);
 }
 
+/// Return the directions (n) in which brakes at rest begin to slide, and the forces (n) that hold all of them at rest. W (n, n) maps forces to
+/// accelerations, `r` are the accelerations without these forces, and `limit` their limits: see friction.hpp.
+py::tuple brakes_at_rest(const Numbers& W, const Numbers& r, const Numbers& limit) {
+  constexpr double tolerance = 1e-12;  // of limits, instead of the margin for joints
+  const auto n = static_cast<int>(r.size());
+  if (W.size() != Count{n} * n || limit.size() != n) throw std::length_error("simulation: wrong sizes");
+  Arena& arena = thread_arena();
+  const Arena::Scope scope(arena);
+  const std::vector<double> resting(static_cast<std::size_t>(n), 1.0);
+  std::vector<double> largest(limit.data(), limit.data() + n);
+  for (double& x : largest) x *= (1.0 + tolerance) / (1.0 + margin);
+  Numbers direction(n), force(n);
+  decide_directions(arena, n, W.data(), r.data(), largest.data(), resting.data(), direction.mutable_data());
+  hold_at_rest(arena, n, W.data(), r.data(), resting.data(), force.mutable_data());
+  return py::make_tuple(direction, force);
+}
+
 Frame frame_named(const Mechanism& mechanism, const std::string& name) {
   const PlacedFrame* at = mechanism.find_frame(name);
   if (!at) no_such_name("frame", name, mechanism.frame_names());
@@ -728,6 +746,7 @@ void bind_simulation(py::module_& m) {
   bind_methods(m), bind_schedule(m), bind_timing(m);
   m.def("contact_points", &contact_points, py::arg("mechanism"), py::arg("q"), py::arg("z"), py::arg("shapes"),
         py::arg("planes"));
+  m.def("brakes_at_rest", &brakes_at_rest, py::arg("W"), py::arg("r"), py::arg("limit"));
   py::class_<PySimulation>(m, "Simulation")
       .def(py::init<const py::object&, const std::string&, const std::string&, const std::array<double, 2>&, const py::list&,
                     const std::vector<double>&, const Numbers&, py::object, std::vector<py::object>, py::object,

@@ -33,8 +33,8 @@ class Switch(Element):
 
     def __post_init__(self) -> None:
         checked_text(f"name of a {type(self).__name__}", self.name)
-        changes = sorted((time, key) for key in ("on", "off") for time in self.times(key))
-        timed = self.event("on") is None and self.event("off") is None
+        changes = sorted((time, key) for key in ("on", "off") for time in self._times(key))
+        timed = self._event("on") is None and self._event("off") is None
         begins = (-np.inf, "on" if self.on is None else "off")
         for (before, first), (time, then) in itertools.pairwise([begins, *changes]):
             if time == before or (timed and first == then):
@@ -42,15 +42,21 @@ class Switch(Element):
                     f"{type(self).__name__}: times of on and off do not alternate; got on={self.on!r}, off={self.off!r}"
                 )
 
-    def event(self, key: str) -> Any:
+    @property
+    def _label(self) -> str:
+        """Default name."""
+        named = [str(getattr(self, key)) for key in type(self).__match_args__ if key not in ("capacity", "ratio")]
+        return f"{type(self).__name__}({', '.join(named)})"
+
+    def _event(self, key: str) -> Any:
         """Return the event of "on" or "off": an Event or a function; None if there are times."""
         when: Any = getattr(self, key)
         return when if callable(getattr(when, "function", when)) else None
 
-    def times(self, key: str) -> list[float]:
+    def _times(self, key: str) -> list[float]:
         """Return the times of "on" or "off" [s]."""
         when: Any = getattr(self, key)
-        if when is None or self.event(key) is not None:
+        if when is None or self._event(key) is not None:
             return []
         times = np.array([checked_number(key, when, "")]) if isinstance(when, Real) else real_array(key, when)
         if times.ndim != 1 or not np.isfinite(times).all():

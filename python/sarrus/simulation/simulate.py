@@ -246,12 +246,14 @@ class Integration:
     ----------
     every : steps from a sample to the next
     trajectory : the samples, after :meth:`go`
+    first : the trajectory with the forces at the start, if it is not `trajectory`
     error : the failure that ended the run, or None
     fault : message that the steps are too long, or ""
     """
 
     every = 1
     trajectory: Trajectory
+    first: Trajectory | None = None
     error: IntegrationError | None = None
     fault = ""
 
@@ -444,7 +446,7 @@ class Integration:
         ends = np.split(np.stack([begun_at, core.state["shown"][1]])[None], self.split, axis=2)[:2]
         same = len(run) and all(np.array_equal(x[[0, -1]], end[0]) for x, end in zip((run.q, run.v), ends, strict=True))
         return fault_of_steps(
-            [(slice(None), self.prepared)], core.record, run.q[None], run.v[None], lambda _: run,
+            [(slice(None), self.prepared)], core.record, run.q[None], run.v[None], lambda _: self.first or run,
             step=min(core.state["dt"], self.stepping.duration), steps=core.counts["steps"], ends=None if same else (ends[0], ends[1]),
         )  # fmt: skip
 

@@ -97,8 +97,8 @@ def test_a_brake_slips_at_its_capacity_and_holds_below_it():
     load = FeedforwardEffort("first_axle", laws.polynomial(0.0, 2.0))
     run = sarrus.simulate(discs(), [0.0, 0.0], [0.0, 0.0], 2.0, [load, Lock("first_axle", capacity=1.5)])
     assert changes(run) == [("Lock(first_axle)", "locks"), ("Lock(first_axle)", "slips")]
-    assert_allclose(times(run)[1], 0.75, rtol=2.0 * ROUNDING)  # the tolerance of capacities is 1e-12
-    assert_allclose(run.v[-1, 0], (4.0 - 0.75**2 - 1.5 * 1.25) / FIRST, rtol=10.0 * ROUNDING)
+    assert_allclose(times(run)[1], 0.75, rtol=2e-11)  # brakes at rest have a relative compliance of 1e-11 (friction.hpp)
+    assert_allclose(run.v[-1, 0], (4.0 - 0.75**2 - 1.5 * 1.25) / FIRST, rtol=2e-11)
     k = jumps(run)[-1]
     assert np.abs(run.v[:k, 0]).max() < 1e-30
     assert_allclose(run.tau[:k, 0], 0.0, atol=ROUNDING)  # load and brake
@@ -465,5 +465,4 @@ def test_many_random_switches_conserve_what_they_must():
     ]
     run = sarrus.simulate(robot, np.zeros(3), rng.normal(size=3), 1.0, switches)
     assert_allclose(run.v @ inertia, run.v[0] @ inertia, rtol=1e-11)
-    lost = sum(x["energy_lost"] for x in run.statistics["switches"]) - run.statistics["work"]
-    assert_allclose(run.energy[0] - run.energy[-1], lost, rtol=1e-10)
+    assert_allclose(run.energy[-1] - run.energy[0], run.statistics["work"], rtol=1e-10)
