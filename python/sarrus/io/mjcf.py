@@ -235,8 +235,8 @@ class _Reader(Document):
                     element.note(f"{limits} of tendons is not read")
             tendons[name] = None
             if element.tag == "fixed":
-                self.fixed[name], length = element, {}
-                tendons[name] = length
+                self.fixed[name] = element
+                length = tendons[name] = {}
                 for part in element.all("joint"):
                     joint = referred(part, "joint", joints)
                     length[joint] = length.get(joint, 0.0) + part.number("coef")

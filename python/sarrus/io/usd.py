@@ -575,6 +575,8 @@ class _Reader:
                 return Inertia.zero()
             mass = 0.0 if prim is body else self._number(prim, "physics:mass") * self.kilogram
             if not mass:
+                if prim is not body and prim.prim.GetAttribute("physics:mass").HasAuthoredValue():
+                    prim.note_named("a mass of zero counts as none, as in UsdPhysics, and the density applies:")
                 above, density, path = prim, 0.0, prim.path
                 while not density and path.startswith(body.path):
                     above = self.by_path.get(path, prim)
