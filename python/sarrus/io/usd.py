@@ -435,7 +435,7 @@ class _Reader:
                 unit = row.unit.replace("deg", "rad") if row.name == "mjc:springref" and self.radians else row.unit
                 numbers[row.field] *= self.factor(unit, turns)
         reference = prim.number("mjc:ref", 0.0) * self.factor("rad, m" if self.radians else "deg, m", turns)
-        if "rest" in numbers or (reference and "stiffness" in numbers):
+        if reference and numbers.get("stiffness"):
             numbers["rest"] = numbers.get("rest", 0.0) - reference
         limits = numbers.pop("lower", -math.inf) - reference, numbers.pop("upper", math.inf) - reference
         if limits[0] > limits[1]:
