@@ -135,7 +135,7 @@ def beside_mujoco(model, robot, by_name):
         for tendon, friction in zip(tendons, frictions, strict=True):  # a constraint in MuJoCo
             row = G[robot.joint(tendon).v_slice][0]
             theirs += row * friction * np.sign(row @ v[: model.nv])
-        yield "bias", relative(G.T @ robot.bias_forces(q, v), theirs)
+        yield "bias", relative(G.T @ robot.bias_forces(q, v), theirs, 1e-6 * np.abs(M).max())
         if not dq.any() and (robot.nc or data.ne):
             J = np.zeros((data.nefc, model.nv))
             if mujoco.mj_isSparse(model):
@@ -147,9 +147,9 @@ def beside_mujoco(model, robot, by_name):
             yield "loops", max(0.0, angle(robot.constraint_jacobian(q) @ G, J[: data.ne] @ T) - is_open)
 
 
-def relative(a, b):
-    """Return the largest difference, relative to the largest entry."""
-    return np.abs(a - b).max(initial=0.0) / max(np.abs(b).max(initial=0.0), 1e-12)
+def relative(a, b, least=0.0):
+    """Return the largest difference, relative to the largest entry, or to `least` if this is larger."""
+    return np.abs(a - b).max(initial=0.0) / max(np.abs(b).max(initial=0.0), least, 1e-12)
 
 
 def angle(J, K):
@@ -190,7 +190,7 @@ def beside_pinocchio(model, robot):
         passive = np.concatenate([robot.joint(j).type.damping * v[robot.joint(j).v_slice]
                                   + robot.joint(j).type.friction * np.sign(v[robot.joint(j).v_slice]) for j in moving(robot)])  # fmt: skip
         yield "M", relative(robot.mass_matrix(q), M[np.ix_(order, order)])
-        yield "bias", relative(robot.bias_forces(q, v) - passive, h[order])
+        yield "bias", relative(robot.bias_forces(q, v) - passive, h[order], 1e-6 * np.abs(M).max())
     for name in moving(robot):
         joint, k = robot.joint(name), model.getJointId(name)
         if joint.nv == 1 and model.nqs[k] == 1:

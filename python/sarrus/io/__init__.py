@@ -293,11 +293,13 @@ class _Arguments(dict[str, str]):
 
 def _expanded(path: Path, arguments: Mapping[str, object] | None) -> str:
     """Return the URDF that a xacro file expands to."""
-    if arguments is not None and not (
-        isinstance(arguments, Mapping) and all(isinstance(name, str) for name in arguments)
-    ):
-        raise ModelError(f"arguments: expected a dict of names and values; got {arguments!r}")
-    values = _Arguments(arguments or {})
+    fault = ModelError(f"arguments: expected a dict of names and values; got {arguments!r}")
+    try:
+        values = _Arguments(dict(arguments or {}))
+    except (TypeError, ValueError):
+        raise fault from None
+    if not all(isinstance(name, str) for name in values):
+        raise fault
     expanded = f"{path.stem.removesuffix('.urdf')}.urdf"
     try:
         import xacro

@@ -435,7 +435,7 @@ class _Reader:
                 unit = row.unit.replace("deg", "rad") if row.name == "mjc:springref" and self.radians else row.unit
                 numbers[row.field] *= self.factor(unit, turns)
         reference = prim.number("mjc:ref", 0.0) * self.factor("rad, m" if self.radians else "deg, m", turns)
-        if "rest" in numbers or (reference and "stiffness" in numbers):
+        if reference and numbers.get("stiffness"):
             numbers["rest"] = numbers.get("rest", 0.0) - reference
         limits = numbers.pop("lower", -math.inf) - reference, numbers.pop("upper", math.inf) - reference
         if limits[0] > limits[1]:
@@ -575,6 +575,8 @@ class _Reader:
                 return Inertia.zero()
             mass = 0.0 if prim is body else self._number(prim, "physics:mass") * self.kilogram
             if not mass:
+                if prim is not body and prim.prim.GetAttribute("physics:mass").HasAuthoredValue():
+                    prim.note_named("a mass of zero counts as none, as in UsdPhysics, and the density applies:")
                 above, density, path = prim, 0.0, prim.path
                 while not density and path.startswith(body.path):
                     above = self.by_path.get(path, prim)

@@ -925,6 +925,22 @@ def test_the_inertia_of_newton():
     assert_allclose(robot.description.bodies[-1].inertia.about_com, right, rtol=1e-15)
 
 
+def test_a_mass_of_zero_is_none():
+    """UsdPhysics' rule for colliders; mujoco-usd-converter writes zeros for geoms without mass."""
+    ball = prim(
+        "Sphere",
+        "ball",
+        "double radius = 0.5",
+        "float physics:mass = 0",
+        apis=("PhysicsCollisionAPI", "PhysicsMassAPI"),
+    )
+    robot = of_text(prim("Xform", "a", ball, apis=("PhysicsRigidBodyAPI",)))
+    assert robot.description.bodies[-1].inertia.mass == pytest.approx(1000 * 4 / 3 * np.pi * 0.25**3)
+    assert any(
+        "a mass of zero counts as none, as in UsdPhysics, and the density applies: ball" in x for x in robot.warnings
+    )
+
+
 def test_gravity_of_newton():
     for said, size in (("1", 0.5 * 7), ("0", 0.0)):
         told = "float physics:gravityMagnitude = 7", f"bool newton:gravityEnabled = {said}"
