@@ -227,10 +227,6 @@ class _Reader(Document):
                     element.note(f"{limits} of tendons is not read")
             tendons[name] = None
             if element.tag == "fixed":
-<<<<<<< HEAD
-=======
-                self.fixed[name] = element
->>>>>>> files
                 length = tendons[name] = {}
                 for part in element.all("joint"):
                     joint = referred(part, "joint", joints)
