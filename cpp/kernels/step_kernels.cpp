@@ -32,19 +32,36 @@ void scatter_runs(const P* from, int size, std::int64_t i, std::int64_t end, dou
     for (int k = 0; k < size; ++k) to[(i + l) * run_step + k] = lane(from[k], l);
 }
 
+/// Return the index after an array of parameters: that of the next field with parameters, or the number of all parameters.
+int end_of_array(const ForceElements& elements, int first) {
+  int end = elements.parameters;
+  const auto cut = [&](int at) { end = at > first ? std::min(end, at) : end; };
+  elements.each([&](const auto& element) {
+    using Kind = std::decay_t<decltype(element)>;
+    const_cast<Kind&>(element).fields([&](const char*, const auto& x, auto...) {  // fields() only reads here
+      using X = std::decay_t<decltype(x)>;
+      if constexpr (std::is_same_v<X, Number> || std::is_same_v<X, NumberArray>) cut(x.at);
+      if constexpr (std::is_same_v<X, Range>) cut(x.lower.at);
+    });
+  });
+  return end;
+}
+
 /// Mark the parameters that may have an effect between two times. In a table of efforts, these are the values at times in this interval, and the
 /// values next to it on both sides.
 void mark_acting(const ForceElements& elements, double from, double to, bool* acts) {
   elements.each([&](const auto& element) {
     using Kind = std::decay_t<decltype(element)>;
+    constexpr bool is_held = std::is_same_v<Kind, ZeroOrderHold>, is_table = is_held || std::is_same_v<Kind, EffortTable>;
     const auto mark = [&](const auto& x) {
       using X = std::decay_t<decltype(x)>;
       if constexpr (std::is_same_v<X, Number>) acts[x.at] = true;
       if constexpr (std::is_same_v<X, Range>) acts[x.lower.at] = acts[x.upper.at] = true;
+      if constexpr (std::is_same_v<X, NumberArray> && !is_table)
+        std::fill(acts + x.at, acts + end_of_array(elements, x.at), true);
     };
     const_cast<Kind&>(element).fields([&](const char*, const auto& x, auto...) { mark(x); });  // fields() only reads here
-    constexpr bool is_held = std::is_same_v<Kind, ZeroOrderHold>;
-    if constexpr (is_held || std::is_same_v<Kind, EffortTable>) {
+    if constexpr (is_table) {
       double instant = 0.0;
       if constexpr (is_held) instant = element.instant();
       const auto& t = element.times;
