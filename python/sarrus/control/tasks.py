@@ -458,7 +458,7 @@ class TaskSolution:
             n = robot.joint(name).type.nv
             efforts[name] = float(x[k]) if n == 1 else x[k : k + n]
             k += n
-        k += sum(robot.joint(name).type.nv for name in law.rigid)
+        k += sum(robot.joint(name).type.nv for name in law.rigid_joints)
         forces = {}
         for contact, rows in zip(law.contacts, core.contact_rows, strict=True):
             forces[contact.frame] = x[k : k + rows]
@@ -592,7 +592,7 @@ class TaskControl(Element):
             raise TypeError(f"limits of TaskControl must be control.Limits(...) or None; got {limits!r}")
         self.limits = limits
         self.actuated = motors_of(robot, actuated)
-        self.rigid = motors_of(robot, rigid, "rigid")
+        self.rigid_joints = motors_of(robot, rigid, "rigid")
         self._weighs: tuple[Any, float | None] = (
             effort_weights, None if force_arm is None else checked_number("force_arm", force_arm),
         )  # fmt: skip
@@ -604,7 +604,7 @@ class TaskControl(Element):
         described = [(task._kind, type(task).__name__, vars(task) | task._arguments(robot)) for task in self.tasks]
         touching = [(contact._kind, type(contact).__name__, vars(contact)) for contact in self.contacts]
         self._core = _core.TaskController(
-            robot, described, touching, None if limits is None else vars(limits), self.actuated, *self._weighs, self.rigid,
+            robot, described, touching, None if limits is None else vars(limits), self.actuated, *self._weighs, self.rigid_joints,
             lambda: positions(robot),
         )  # fmt: skip
         for sentence in self._core.warnings:
@@ -632,7 +632,7 @@ class TaskControl(Element):
             self.contacts,
             self.actuated,
             *self._weighs,
-            self.rigid,
+            self.rigid_joints,
         )
 
     # ---- solution ----------------------------------------------------------------------------------------------------
