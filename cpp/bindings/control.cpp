@@ -183,10 +183,11 @@ std::vector<Element> described_elements(const py::list& list) {
 
 NamedTaskControl read_tasks(const py::object& mechanism, const py::list& tasks, const py::list& contacts,
                             const py::object& limits, const std::vector<std::string>& actuated, const py::object& effort_weights,
-                            const std::optional<double>& force_arm, const py::object& positions) {
+                            const std::optional<double>& force_arm, const std::vector<std::string>& rigid,
+                            const py::object& positions) {
   built(mechanism);
   const PythonModel of(mechanism, positions);
-  TaskArguments arguments{described_elements(tasks), described_elements(contacts), {}, actuated, {}, force_arm};
+  TaskArguments arguments{described_elements(tasks), described_elements(contacts), {}, actuated, {}, force_arm, rigid};
   if (!limits.is_none()) {
     Argument::Named named;
     for (const auto& [key, value] : limits.cast<py::dict>()) {
@@ -206,11 +207,11 @@ class TaskController {
  public:
   TaskController(const py::object& mechanism, const py::list& tasks, const py::list& contacts, const py::object& limits,
                  const std::vector<std::string>& actuated, const py::object& effort_weights,
-                 const std::optional<double>& force_arm, const py::object& positions)
+                 const std::optional<double>& force_arm, const std::vector<std::string>& rigid, const py::object& positions)
       : python_(mechanism),
         mechanism_(built(mechanism)),
         tree_(mechanism_.tree()),
-        read(read_tasks(mechanism, tasks, contacts, limits, actuated, effort_weights, force_arm, positions)),
+        read(read_tasks(mechanism, tasks, contacts, limits, actuated, effort_weights, force_arm, rigid, positions)),
         numbers(read.parameters.all()),
         parameters_(static_cast<std::size_t>(law_.parameters)) {
     // `numbers` is empty if there are no runs
@@ -350,9 +351,9 @@ std::shared_ptr<const TaskControl> controller_of(const py::handle& object) {
 void bind_control(py::module_& m) {
   py::class_<TaskController>(m, "TaskController")
       .def(py::init<const py::object&, const py::list&, const py::list&, const py::object&, const std::vector<std::string>&,
-                    const py::object&, const std::optional<double>&, const py::object&>(),
+                    const py::object&, const std::optional<double>&, const std::vector<std::string>&, const py::object&>(),
            py::arg("mechanism"), py::arg("tasks"), py::arg("contacts"), py::arg("limits"), py::arg("actuated"),
-           py::arg("effort_weights"), py::arg("force_arm"), py::arg("positions"), py::keep_alive<1, 2>())
+           py::arg("effort_weights"), py::arg("force_arm"), py::arg("rigid"), py::arg("positions"), py::keep_alive<1, 2>())
       .def_property_readonly("described", [](const TaskController& c) { return described(c.read.law); })
       .def_property_readonly("names", [](const TaskController& c) { return c.read.names; })
       .def_property_readonly("limits", [](const TaskController& c) { return c.read.limits; })

@@ -24,6 +24,43 @@ template <class T> struct TaskController {
 
   T* take(int count) const { return arena.template take<T>(count); }
 
+  /// Return the velocity after the rigid joints have locked: the nearest one, in the metric of kinetic energy, at which they are at rest. The law of a
+  /// stiffer model must not react to vibrations of the springs that this model replaces by rigid joints.
+  const T* locked(TaskState<T>& s, const Surroundings<T>& around) const {
+    read_joints(s, around);
+    const int nv = tree.nv, n = c.rigid;
+    LoopInput<T> in{s.q, s.v, around.springs};
+    in.time = s.time, in.pfaffian_values = around.pfaffian_values;
+    TaskResponses<T> respond(tree, arena, in, false);
+    T *B = take(n * nv), *A = take(n * nv), *Lambda = take(n * tree.loops.rows), *row = take(n * n), *rate = take(n);
+    T *size = take(n), *scale = take(n), *v = take(nv);
+    motor_columns(s, c.motors() - n, n, B);
+    respond.answers(B, n, A, Lambda);
+    for (int i = 0; i < n; ++i) scale[i] = inverse_or_none(sqrt(scalar_product(B + i * nv, A + i * nv, nv)));
+    for (int i = 0; i < n; ++i) {
+      for (int k = 0; k < n; ++k) row[i * n + k] = scalar_product(B + i * nv, A + k * nv, nv) * scale[i] * scale[k];
+      rate[i] = scalar_product(B + i * nv, s.v, nv) * scale[i], size[i] = T(1.0);
+    }
+    Cascade<T> impulses(arena, n, n);
+    impulses.add(row, rate, size, n, false);
+    std::copy(s.v, s.v + nv, v);
+    for (int k = 0; k < n; ++k) subtract_scaled(v, A + k * nv, impulses.x[k] * scale[k], nv);
+    return v;
+  }
+
+  /// Write the generalised forces per unit of `count` motors, as columns of length nv.
+  void motor_columns(const TaskState<T>& s, int first, int count, T* column) const {
+    const int nv = tree.nv;
+    std::fill(column, column + count * nv, T(0.0));
+    for (int k = first; k < first + count; ++k, column += nv) {
+      const int iv = c.motor[k].iv;
+      if (iv < nv)
+        column[iv] = T(1.0);
+      else
+        std::copy(s.loop.J + (iv - nv) * nv, s.loop.J + (iv - nv + 1) * nv, column);
+    }
+  }
+
   void read_joints(TaskState<T>& s, const Surroundings<T>& around) const {
     kinematics(tree, arena, s.q, s.v, static_cast<const T*>(nullptr), s.k);
     if (!c.drives_loop_joints) return;
@@ -39,15 +76,8 @@ template <class T> struct TaskController {
     const int nv = tree.nv, n = c.unknowns(), rows = tree.loops.rows;
     TaskUnknowns<T> u = {n, nv, rows, take(n * nv), take(n * nv), take(n * rows), take(nv), take(rows), take(n)};
     respond(respond.b, respond.b + nv, u.a, u.lambda);
-    std::fill(u.B, u.B + n * nv, T(0.0));
-    T* column = u.B;
-    for (const TaskMotor& motor : c.motor) {
-      if (motor.iv < nv)
-        column[motor.iv] = T(1.0);
-      else
-        std::copy(s.loop.J + (motor.iv - nv) * nv, s.loop.J + (motor.iv - nv + 1) * nv, column);
-      column += nv;
-    }
+    motor_columns(s, 0, c.motors(), u.B);
+    T* column = u.B + c.motors() * nv;
     for (const TaskContact& contact : c.contact) {
       contact.evaluate(s, c.contact, column, contact_right);
       column += contact.rows * nv, contact_right += contact.rows;
@@ -134,9 +164,10 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
                     &time, parameter,
                     call,  Kinematics<T>::over(tree, take(Kinematics<T>::size(tree))),
                     {},    around.loop_q != nullptr};
+  if (c.rigid > 0) s.v = controller.locked(s, around);
   controller.read_joints(s, around);
 
-  LoopInput<T> in{q, v, around.springs};
+  LoopInput<T> in{q, s.v, around.springs};
   in.time = &time, in.pfaffian_values = around.pfaffian_values;
   OffLoops<T> off;
   if (controller.checks) in.off = &off;
@@ -162,7 +193,7 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
       x[k] = select(x[k] > limit.upper[k], limit.upper[k], x[k]);
       x[k] = select(x[k] < limit.lower[k], limit.lower[k], x[k]);
     }
-    motor[c.motor[k].iv] += x[k];
+    if (k < c.motors() - c.rigid) motor[c.motor[k].iv] += x[k];
   }
 
   T* a = report.a ? report.a : take(nv);
@@ -189,7 +220,7 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
   if (report.damping) *report.damping = damping;
   if (report.tau) {
     std::fill(report.tau, report.tau + nv, T(0.0));
-    for (int k = 0; k < c.motors(); ++k) subtract_scaled(report.tau, u.B + k * nv, -x[k], nv);
+    for (int k = 0; k < c.motors() - c.rigid; ++k) subtract_scaled(report.tau, u.B + k * nv, -x[k], nv);
   }
   return status;
 }

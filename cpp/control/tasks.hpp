@@ -66,6 +66,9 @@ struct MotionLimit {
 
 struct TaskControl {
   std::vector<TaskMotor> motor;
+  // number of motors at the end of the list that represent the constraint forces of rigid joints: they are unknowns, and are not applied. A hard task
+  // prevents the accelerations of these joints
+  int rigid = 0;
   std::vector<Task> task;  // sorted by level
   std::vector<TaskContact> contact;
   std::vector<MotionLimit> motion;
@@ -78,7 +81,7 @@ struct TaskControl {
   QuadraticProgramme solve = nullptr;
 
   template <class F> void fields(F field) {
-    field("motors", motor), field("tasks", task), field("contacts", contact), field("motion", motion);
+    field("motors", motor), field("rigid", rigid), field("tasks", task), field("contacts", contact), field("motion", motion);
     field("horizon", horizon), field("limited", limited), field("force_arm", force_arm), field("levels", levels);
     field("parameters", parameters), field("call_numbers", call_numbers), field("states", states);
   }

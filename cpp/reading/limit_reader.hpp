@@ -12,7 +12,7 @@ namespace sarrus::reading {
 class LimitReader {
  public:
   LimitReader(const TaskContext& context, const TaskArguments& arguments)
-      : context_(context), limits_(arguments.limits), actuated_(arguments.actuated) {}
+      : context_(context), limits_(arguments.limits), actuated_(arguments.actuated), rigid_(arguments.rigid) {}
 
   void read_motors(const std::vector<double>& weights) {
     std::vector<TaskMotor>& motors = context_.to.law.motor;
@@ -42,6 +42,14 @@ class LimitReader {
         motors.push_back({joint.iv + k, angular, same, weights[motors.size()], std::max(low[i], -far_limit),
                           std::min(high[i], far_limit), std::min(most[i], far_limit)});
         context_.to.limits.push_back(named("effort", name, k, n));
+      }
+    }
+    for (const std::string& name : rigid_) {
+      const NamedParts::PlacedJoint joint = context_.joint(name);
+      // the weight is small, because the constraint force of a rigid joint costs nothing
+      for (int k = 0; k < joint.joint.nv; ++k) {
+        motors.push_back({joint.iv + k, !slides(joint.joint, k), 1, 1e-6, -far_limit, far_limit, far_limit});
+        context_.to.limits.push_back(named("force", name, k, joint.joint.nv)), ++context_.to.law.rigid;
       }
     }
     for (const char* quantity : {"effort", "velocity", "position", "power", "braking"}) {
@@ -160,7 +168,7 @@ class LimitReader {
 
   const TaskContext& context_;
   const std::optional<Argument::Named>& limits_;
-  const std::vector<std::string>& actuated_;
+  const std::vector<std::string>&actuated_, &rigid_;
 };
 
 }  // namespace sarrus::reading

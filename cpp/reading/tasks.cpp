@@ -481,16 +481,29 @@ NamedTaskControl::NamedTaskControl(const ElementModel& model, const TaskArgument
   if (motors == 0)
     throw ModelError(
         "TaskControl needs motors, but no joint is actuated: pass their names as actuated=, or mark joints as actuated");
+  Argument::Named still;  // targets of the rigid joints
   int first = motors;
+  for (const std::string& name : arguments.rigid) {
+    const int nv = context.joint(name).joint.nv;
+    if (nv == 0) throw ModelError("rigid: joint '" + name + "' does not move; expected a joint that moves, such as a spring");
+    if (std::count(arguments.actuated.begin(), arguments.actuated.end(), name))
+      throw ModelError("rigid: joint '" + name + "' has a motor in this controller; expected a passive joint");
+    if (find_argument(still, name)) throw ModelError("rigid: joint '" + name + "' is listed twice");
+    still.emplace_back(name, Argument::List(static_cast<std::size_t>(nv), 0.0)), first += nv;
+  }
   for (std::size_t k = 0; k < law.contact.size(); ++k) {
     const std::string frame = *find_argument(arguments.contacts[k].arguments, "frame")->get<std::string>();
     context.contact_unknowns.emplace(frame, std::make_pair(first, law.contact[k].rows));
     first += law.contact[k].rows;
   }
 
+  std::vector<Element> tasks = arguments.tasks;
+  if (!still.empty())
+    tasks.push_back({"PostureTask", {{"targets", still}, {"stiffness", 0.0}, {"damping", 0.0}, {"hard", true}}, "rigid joints"});
   std::vector<TaskReader> readers;
+  readers.reserve(tasks.size());
   std::set<int> priorities;
-  for (const Element& task : arguments.tasks) {
+  for (const Element& task : tasks) {
     readers.emplace_back(context, task);
     if (!readers.back().is_hard()) priorities.insert(readers.back().priority());
   }

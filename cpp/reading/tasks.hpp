@@ -18,6 +18,8 @@ struct TaskArguments {
   std::vector<std::string> actuated;  // joints with motors
   Argument effort_weights = 1.0;
   std::optional<double> force_arm;  // [m]; without a value, 1/30 of the mean body size
+  std::vector<std::string>
+      rigid;  // passive joints, such as springs in series, that the model of the controller replaces by rigid ones
 };
 
 /// A controller that is created from named arguments, with the names of its tasks and limits.

@@ -7,7 +7,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import crocoddyl
@@ -16,7 +18,7 @@ import numpy as np
 from . import derivatives as D
 from ._arrays import Array
 from .control.elements import EffortTable
-from .errors import AssemblyError, IntegrationError, ModelError, StateError
+from .errors import AssemblyError, DriftWarning, IntegrationError, ModelError, StateError
 from .mechanism import Mechanism
 from .simulation.sweep import simulate_many
 
@@ -24,6 +26,14 @@ __all__ = ["ActionModel", "State", "StateResidual"]
 
 # errors that depend on the state; all other errors are faults of the model's arguments
 NO_ANSWER = (StateError, AssemblyError, IntegrationError)
+
+
+@contextmanager
+def _step_may_fail() -> Iterator[None]:
+    """Suppress errors that depend on the state, and warnings about open loops: solvers add displacements to states, and each step closes the loops."""
+    with suppress(*NO_ANSWER), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DriftWarning)
+        yield
 
 
 class State(crocoddyl.StateAbstract):
@@ -115,7 +125,7 @@ class ActionModel(crocoddyl.ActionModelAbstract):
         self._check()
         if dt > 0.0:
             # wrong options must raise here, because an exception in a solver ends the process
-            with suppress(*NO_ANSWER):
+            with _step_may_fail():
                 self._step(costs.state.zero(), np.zeros(self.nu))
 
     def createData(self) -> Any:
@@ -143,7 +153,7 @@ class ActionModel(crocoddyl.ActionModelAbstract):
         data.xnext = np.array(x)
         if u is not None and self.dt > 0.0:
             data.xnext = np.full_like(data.xnext, np.nan)
-            with suppress(*NO_ANSWER):
+            with _step_may_fail():
                 data.xnext = self._step(x, u)
         data.cost = data.costs.cost
 
@@ -152,7 +162,7 @@ class ActionModel(crocoddyl.ActionModelAbstract):
         if u is not None and self.dt > 0.0:
             n, efforts = self.robot.nq, EffortTable([0.0], u[None])
             data.Fx, data.Fu = np.full_like(data.Fx, np.nan), np.full_like(data.Fu, np.nan)
-            with suppress(*NO_ANSWER):
+            with _step_may_fail():
                 S = D.step(self.robot, x[:n], x[n:], self.dt, controller=efforts, **self.options)
                 data.Fx, data.Fu = np.hstack([S.q, S.v]), S.parameters["EffortTable.u"]
         for name in ("Lx", "Lu", "Lxx", "Lxu", "Luu"):

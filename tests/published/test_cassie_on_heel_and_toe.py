@@ -1,6 +1,8 @@
 """Cassie of MuJoCo's menagerie stands and squats on heel and toe; skipped if the models are not beside the checkout."""
 
+import importlib
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -120,3 +122,17 @@ def test_compliant_ground_costs_less_than_the_explicit_steps_that_are_right(cass
     assert found.statistics["linearly_implicit"] == 100
     assert np.abs(found.q[-1] - right.q[-1]).max() < 1e-4
     assert cost < its_cost / 5  # a thirtieth
+
+
+def test_it_squats_on_rigid_ground(monkeypatch, tmp_path):
+    """The controller's model has rigid joints in the place of the springs; the robot has the springs."""
+    pytest.importorskip("matplotlib")
+    for folder in ("", "control"):
+        monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "examples" / folder))
+    found = importlib.import_module("cassie_squat").main(FILE, tmp_path)
+    assert found["squat [m]"] == pytest.approx(0.1, abs=2e-3)
+    assert found["error of the height [m]"] < 5e-3
+    assert found["feet move at most by [m]"] < 1e-6
+    assert found["inclination of the pelvis at most [rad]"] < 0.01
+    assert found["least force of a foot's end [N]"] > 50.0
+    assert (tmp_path / "cassie_squat.png").exists()

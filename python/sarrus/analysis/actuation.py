@@ -350,19 +350,19 @@ def raise_not_realizable(
     raise AssertionError("the core raises the error")
 
 
-def motors_of(robot: LoopFunctions, actuated: Sequence[str] | None) -> tuple[str, ...]:
+def motors_of(robot: LoopFunctions, actuated: Sequence[str] | None, argument: str = "actuated") -> tuple[str, ...]:
     if actuated is None:
         return robot.actuated
     if isinstance(actuated, str):
-        raise ModelError(f"actuated must be a sequence of joints' names, such as ['{actuated}']; got '{actuated}'")
+        raise ModelError(f"{argument} must be a sequence of joints' names, such as ['{actuated}']; got '{actuated}'")
     try:
         names = tuple(actuated)
     except TypeError:
-        raise TypeError(f"actuated must be a sequence of joints' names; got {actuated!r}") from None
+        raise TypeError(f"{argument} must be a sequence of joints' names; got {actuated!r}") from None
     for k, name in enumerate(names):
         robot.joint(name)
         if name in names[:k]:
-            raise ModelError(f"actuated contains joint '{name}' twice")
+            raise ModelError(f"{argument} contains joint '{name}' twice")
     return names
 
 

@@ -381,7 +381,7 @@ def refusal(law: TaskControl, report: dict[str, Any]) -> str | None:
     if status == _core.Status.OFF_LOOPS:
         return "the state violates the loop constraints: project it by project_configuration() and project_velocity()"
     if status == _core.Status.INCONSISTENT_CONSTRAINTS:
-        named = zip(law._core.names, law.tasks, strict=True)
+        named = zip(law._core.names, law.tasks, strict=False)  # without the task of rigid joints
         hard = [] if report["conflict"] == CONTACTS else [name for name, task in named if task.hard]
         return subject + _contradiction(hard, [f"the contact of '{contact.frame}'" for contact in law.contacts])
     if status == _core.Status.NO_ANSWER:
@@ -458,11 +458,12 @@ class TaskSolution:
             n = robot.joint(name).type.nv
             efforts[name] = float(x[k]) if n == 1 else x[k : k + n]
             k += n
+        k += sum(robot.joint(name).type.nv for name in law.rigid_joints)
         forces = {}
         for contact, rows in zip(law.contacts, core.contact_rows, strict=True):
             forces[contact.frame] = x[k : k + rows]
             k += rows
-        order = sorted(range(len(law.tasks)), key=lambda i: (core.levels[i], i))
+        order = sorted(range(len(core.sizes)), key=lambda i: (core.levels[i], i))
         sizes = [core.sizes[i] for i in order]
         split = np.cumsum([0, *sizes])
         of_task = {i: slice(split[j], split[j + 1]) for j, i in enumerate(order)}
@@ -471,7 +472,7 @@ class TaskSolution:
         return cls(
             report["tau"], efforts, report["acceleration"], forces,
             tuple(report["error"][of_task[i]] for i in range(len(law.tasks))), tuple(report["missed"][of_task[i]] for i in range(len(law.tasks))),
-            tuple(n for n, a in zip(core.limits, active, strict=False) if a), missed, float(report["damping"]), conflict(law, report) or "solved", tuple(core.names),
+            tuple(n for n, a in zip(core.limits, active, strict=False) if a), missed, float(report["damping"]), conflict(law, report) or "solved", tuple(core.names[: len(law.tasks)]),
         )  # fmt: skip
 
     def __str__(self) -> str:
@@ -518,6 +519,7 @@ class TaskControl(Element):
     actuated : names of the joints with motors; default: the actuated joints of the robot
     effort_weights : (nu,) or a number: weights of the squared efforts in the null space of all tasks (dimensionless)
     force_arm : lever arm by which a contact's force is weighted like a moment [m]; default: 1/30 of the mean body size
+    rigid : names of passive joints, such as springs in series, that are rigid in the model of the controller
 
     Raises
     ------
@@ -540,6 +542,10 @@ class TaskControl(Element):
 
     **No solution.** If hard tasks conflict with each other or with contacts, or contacts with the loops, a call and :meth:`solve` raise StateError,
     and a simulation raises IntegrationError (status 3 in simulate_many). The message names the tasks and contacts.
+
+    **Rigid joints.** The controller computes the efforts for a model whose `rigid` joints are locked in their positions. Its velocity is that after
+    locking, so that the controller does not react to vibrations of springs, which would make legs with springs in series unstable. The stiffness and
+    the deflection of a rigid joint have no effect, because its constraint force is unknown. It may not be a joint with a motor.
 
     **Contacts.** A contact prescribes J a = -J' v - damping J v. Several contacts of one rigid body (including bodies that are welded, or rigidly
     connected by loops) prescribe a single motion of the body: its angular velocity, and the velocity of the middle of the contact frames, decay by
@@ -574,6 +580,7 @@ class TaskControl(Element):
         *,
         effort_weights: ArrayLike = 1.0,
         force_arm: float | None = None,
+        rigid: Sequence[str] = (),
     ) -> None:
         checked_mechanism(robot)
         self.robot = robot
@@ -585,6 +592,7 @@ class TaskControl(Element):
             raise TypeError(f"limits of TaskControl must be control.Limits(...) or None; got {limits!r}")
         self.limits = limits
         self.actuated = motors_of(robot, actuated)
+        self.rigid_joints = motors_of(robot, rigid, "rigid")
         self._weighs: tuple[Any, float | None] = (
             effort_weights, None if force_arm is None else checked_number("force_arm", force_arm),
         )  # fmt: skip
@@ -596,7 +604,7 @@ class TaskControl(Element):
         described = [(task._kind, type(task).__name__, vars(task) | task._arguments(robot)) for task in self.tasks]
         touching = [(contact._kind, type(contact).__name__, vars(contact)) for contact in self.contacts]
         self._core = _core.TaskController(
-            robot, described, touching, None if limits is None else vars(limits), self.actuated, *self._weighs,
+            robot, described, touching, None if limits is None else vars(limits), self.actuated, *self._weighs, self.rigid_joints,
             lambda: positions(robot),
         )  # fmt: skip
         for sentence in self._core.warnings:
@@ -617,7 +625,15 @@ class TaskControl(Element):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the data for copies and pickles: the arguments of the constructor."""
-        return _reconstructed, (self.robot, self.tasks, self.limits, self.contacts, self.actuated, *self._weighs)
+        return _reconstructed, (
+            self.robot,
+            self.tasks,
+            self.limits,
+            self.contacts,
+            self.actuated,
+            *self._weighs,
+            self.rigid_joints,
+        )
 
     # ---- solution ----------------------------------------------------------------------------------------------------
 
@@ -685,11 +701,19 @@ class TaskControl(Element):
 
 
 def _reconstructed(
-    robot: Mechanism, tasks: Any, limits: Any, contacts: Any, actuated: Any, effort_weights: Any, force_arm: Any
+    robot: Mechanism,
+    tasks: Any,
+    limits: Any,
+    contacts: Any,
+    actuated: Any,
+    effort_weights: Any,
+    force_arm: Any,
+    rigid: Any = (),
 ) -> TaskControl:
     with warnings.catch_warnings():  # the constructor of the original object has already issued its warnings
         warnings.simplefilter("ignore", ModelWarning)
-        return TaskControl(robot, tasks, limits, contacts, actuated, effort_weights=effort_weights, force_arm=force_arm)
+        weights = {"effort_weights": effort_weights, "force_arm": force_arm}
+        return TaskControl(robot, tasks, limits, contacts, actuated, **weights, rigid=rigid)
 
 
 DIFFERENCE = 1e-3  # step of the finite differences for the velocity and acceleration of a target function's poses [s]

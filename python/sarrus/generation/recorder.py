@@ -418,6 +418,10 @@ def _check(r: Recorder, law: TaskControl) -> None:
     if law.contacts:
         frames = ", ".join(f"'{contact.frame}'" for contact in law.contacts)
         raise ModelError(f"a TaskControl with contacts cannot be generated as C; contacts: {frames}")
+    if law.rigid_joints:
+        raise ModelError(
+            f"a TaskControl with rigid joints cannot be generated as C; rigid: {', '.join(law.rigid_joints)}"
+        )
     if law.parameters.ndim > 1:
         fault = "a TaskControl with different parameters for each run cannot be generated as C"
         raise ModelError(f"{fault}; pass the parameters of one run")

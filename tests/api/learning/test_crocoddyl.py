@@ -135,6 +135,21 @@ def test_what_crocoddyl_would_differentiate_wrongly_is_refused():
         sarrus.crocoddyl.ActionModel(robot, 0.01, costs(state, state.zero(), 1), method="none")
 
 
+def test_a_leg_jumps(monkeypatch):
+    """From the standing pose at all nodes, FDDP converges to a jump of 0.2 m. The foot stays flat: the pressure is below it, and nothing pulls."""
+    import runpy
+    from pathlib import Path
+
+    pytest.importorskip("matplotlib")
+    folder = Path(__file__).parents[3] / "examples"
+    monkeypatch.syspath_prepend(str(folder))
+    found = runpy.run_path(str(folder / "learning" / "jumping_leg.py"))["main"]()
+    assert found["solved"] and found["iterations"] <= 100
+    assert found["rise"] == pytest.approx(0.2, abs=1e-3)  # the weight of the height against that of the efforts
+    assert found["loops"] < 1e-12
+    assert found["least force"] > 0.0 and found["friction"] < 0.6 and found["pressure"] < 0.08  # of the foot's 0.1 m
+
+
 def test_fddp_brings_a_crank_to_rest():
     import sarrus.crocoddyl
 
