@@ -424,7 +424,7 @@ JointType motor_type(const Transmission& t, std::size_t k, const std::string& su
   static const std::vector<std::string> known = {"rotor_inertia", "damping",        "friction",     "limits",
                                                  "stiffness",     "velocity_limit", "effort_limit", "rest"};
   const auto is_pair = [](const Value& x) { return x.is_list() && x.list().size() == 2; };
-  Value::Object fields = {{"axis", "z"}};
+  Value::Object fields;
   for (const auto& [key, value] : t.properties) {
     const std::string called = subject + ": " + key;
     if (std::find(known.begin(), known.end(), key) == known.end())
@@ -443,7 +443,7 @@ JointType motor_type(const Transmission& t, std::size_t k, const std::string& su
     fields.emplace_back(key == "rotor_inertia" ? "armature" : key, x);
   }
   try {
-    return joint_type(t.linear ? "Prismatic" : "Revolute", fields);
+    return t.linear ? prismatic("z", fields) : revolute("z", fields);
   } catch (const ModelError& error) {
     throw ModelError(subject + ": motor '" + t.motors[k] + "': " + error.what());
   }

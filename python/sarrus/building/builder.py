@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
-from .._arrays import Array, ArrayLike
+from .._arrays import Array, ArrayLike, checked_truth
 from .._renamed import renamed_arguments, renamed_attribute
 from ..description.constraints import DECLARED, KINDS, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
 from ..description.joints import PARAMETERS, Cable, Fixed, JointType, Prismatic, Revolute
@@ -519,7 +519,10 @@ class Builder(Changes):
         >>> wrist.assemble(fixed={"bend": 0.1, "roll": 0.2}).round(12).tolist()
         [0.1, 0.2, 4.0, 0.0]
         """
-        numbers, kind = {"rotor_inertia": rotor_inertia, **properties}, Prismatic if linear else Revolute
+        numbers, kind = (
+            {"rotor_inertia": rotor_inertia, **properties},
+            Prismatic if checked_truth("linear", linear) else Revolute,
+        )
         driven, body, place, parts = self._core.transmission(
             name, motors, joints, matrix, offset, base, linear, numbers
         )

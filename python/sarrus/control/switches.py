@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -128,6 +128,10 @@ class Clutch(Switch):
             raise ValueError(
                 "ratio of a Clutch: zero; expected a ratio of speeds, or sarrus.control.Lock for one joint"
             )
+        for key in ("first", "second"):
+            named, *index = several if isinstance(several := getattr(self, key), tuple) and several else (several,)
+            if not isinstance(named, str) or len(index) > 1 or not all(isinstance(k, Integral) for k in index):
+                raise TypeError(f"{key} of a Clutch must be the name of a joint, or (name, index); got {several!r}")
         if self.first == self.second:
             raise ValueError(f"second of a Clutch: same as first; expected another joint, got {self.second!r}")
         checked_number("capacity of a Clutch", self.capacity, finite=False)

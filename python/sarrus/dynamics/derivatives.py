@@ -346,7 +346,7 @@ def is_smooth(robot: object) -> bool:
 
 def is_default(wrenches: Wrenches | None, along: Along, check: bool, options: Mapping[str, Any]) -> bool:
     """Return True if all options of a derivative of forward dynamics have their default values."""
-    return not options and wrenches is None and along == "tangent" and check is True
+    return not options and wrenches is None and type(along) is str and along == "tangent" and check is True
 
 
 def _matrix(

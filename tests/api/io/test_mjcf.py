@@ -1011,7 +1011,7 @@ def test_ties_are_counted_before_they_are_read(begins, tie, ends, monkeypatch):
         ('<actuator><motor joint="j" damping="3 1 2"/></actuator>', "nonlinear damping of <motor> is not read"),
         ('<default><motor damping="3 0 2"/></default><actuator><motor joint="j"/></actuator>', "nonlinear damping of <motor> is not read"),
         ('<actuator><motor joint="j" forcerange="-1 5"/></actuator>', "effort limits of the two directions differ; the larger one is used for both"),
-        ('<tendon><fixed name="t" stiffness="0 1"><joint joint="j" coef="1"/></fixed></tendon>', "nonlinear stiffness of tendons is not read"),
+        ('<tendon><fixed name="t" stiffness="0 1"><joint joint="j" coef="1"/></fixed></tendon>', "nonlinear stiffness and damping of tendons are not read"),
         ('<tendon><fixed name="t" range="0 1"><joint joint="j" coef="1"/></fixed></tendon>', "range of tendons is not read"),
         ('<tendon><fixed name="t" actuatorfrcrange="-1 1"><joint joint="j" coef="1"/></fixed></tendon>', "actuatorfrcrange of tendons is not read"),
     ],
