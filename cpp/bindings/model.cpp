@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -168,6 +169,15 @@ void read(const Given& g, double& to) {
   if (!array || !array->shape.empty()) g.fail("needs one finite number");
   to = array->numbers[0];
 }
+void read(const Given& g, int& to) {
+  constexpr Py_ssize_t most = std::numeric_limits<int>::max();
+  Py_ssize_t x = PyIndex_Check(g.value.ptr()) && !PyBool_Check(g.value.ptr()) ? PyNumber_AsSsize_t(g.value.ptr(), nullptr) : -1;
+  if (x == -1 && (PyErr_Occurred() || !PyIndex_Check(g.value.ptr()) || PyBool_Check(g.value.ptr()))) {
+    PyErr_Clear();
+    g.fail("needs a whole number");
+  }
+  to = static_cast<int>(std::clamp(x, -most, most));
+}
 void read(const Given& g, bool& to) {
   PyObject* const x = g.value.ptr();
   const bool is_integer = PyIndex_Check(x) && !PySequence_Check(x);
@@ -312,6 +322,23 @@ void read(const Given& g, model::JointType& to) {
 /// Read nothing for a Python function, because the core's description only stores that there is a function.
 void read(const Given&, std::monostate&) {}
 template <class T> void read(const Given& g, std::optional<T>& to);
+void read(const Given& g, model::Beam::Pair& to) {
+  const bool is_pair = PyTuple_CheckExact(g.value.ptr()) || PyList_CheckExact(g.value.ptr());
+  if (is_pair && py::len(g.value) == 2) {
+    const auto pair = py::reinterpret_borrow<py::sequence>(g.value);
+    for (std::size_t k = 0; k < 2; ++k) {
+      const py::object x = pair[k];
+      read(g.part(x, g.label), to[k]);
+    }
+  } else if (const auto array = g.value.is_none() ? NumberArray{{}, {0.0}} : numbers_of(g.value);
+             array && array->numbers.size() == 2 && array->shape.size() == 1) {
+    to = {array->numbers[0], array->numbers[1]};
+  } else if (array && array->shape.empty()) {
+    read(g, to[0]), read(g, to[1]);
+  } else {
+    g.fail("needs one number for y and z, or a pair of numbers");
+  }
+}
 template <class T> void read(const Given& g, std::vector<T>& to) {
   if (!PyTuple_Check(g.value.ptr()) && !PyList_Check(g.value.ptr())) g.fail("must be a tuple");
   to.clear();
@@ -591,6 +618,31 @@ py::object add_part(model::Builder& builder, const py::handle& from) {
   py::object made;
   read_constraint(from, [&](const auto& constraint) { made = add(builder, from, constraint); });
   return made;
+}
+
+/// Check a beam. Return its parts: (name, mass, com, about_com) of each body, (kind, fields) of the joints between them, (name, parent, child, at_parent,
+/// at_child) of each joint, and (name, body) of each frame.
+py::tuple beam_parts(const model::Builder& builder, const py::handle& name, const py::handle& parent, const py::handle& at_parent,
+                     const py::dict& numbers) {
+  model::Beam beam;
+  if (!PyUnicode_Check(name.ptr())) throw ModelError("a beam needs a name; got " + shown(name));
+  beam.name = from_text(name);
+  const auto subject = [called = "beam " + quoted(printable(beam.name))] { return called; };
+  read({parent, "parent", subject}, beam.parent), read({at_parent, "at_parent", subject}, beam.at_parent);
+  beam.fields([&](const char* key, auto& member) { read({numbers[key], key, subject}, member); });
+  const model::Description d = builder.beam(beam);
+  py::list bodies, joints, frames;
+  for (const model::Body& b : d.bodies) {
+    const model::InertiaFields inertia(b.inertia);
+    bodies.append(py::make_tuple(to_text(b.name), inertia.mass, to_python(inertia.com), to_python(inertia.about_com)));
+  }
+  for (const model::Joint& j : d.joints)
+    joints.append(py::make_tuple(to_text(j.name), to_text(j.parent), to_text(j.child),
+                                 Plain::of(model::Point{j.at_parent.p(0), j.at_parent.p(1), j.at_parent.p(2)}),
+                                 Plain::of(model::Point{j.at_child.p(0), j.at_child.p(1), j.at_child.p(2)})));
+  for (const model::Frame& f : d.frames) frames.append(py::make_tuple(to_text(f.name), to_text(f.body)));
+  const model::JointType& joint = d.joints.back().joint;
+  return py::make_tuple(bodies, joint.name(), to_python(model::fields_of(joint)), joints, frames);
 }
 
 /// Return check(numbers); its errors show the values as the caller wrote them.
@@ -896,6 +948,7 @@ void bind_model(py::module_& m) {
            py::arg("name"), py::arg("gravity"))
       .def_property_readonly("gravity", [](const model::Builder& b) { return Plain::of(b.description().gravity); })
       .def("add", &add_part, py::arg("part"))
+      .def("beam", &beam_parts, py::arg("name"), py::arg("parent"), py::arg("at_parent"), py::arg("numbers"))
       .def(
           "set_configuration",
           [](model::Builder& b, const py::handle& name, const py::dict& coordinates) {

@@ -56,6 +56,24 @@ std::vector<std::pair<const Joint*, const Coupler*>> motors_of(const Description
 /// Return coordinates of joints, and the coordinates of those motors that are not among them: matrix (coordinates of joints) + offset.
 JointCoordinates with_motors(const Description& description, JointCoordinates coordinates);
 
+/// Straight beam along x of a frame on `parent`, to which it is clamped; beam.cpp divides it into rigid pieces. A stiffness without value is infinite.
+/// The first entry of a pair is about y (bending, rotary inertia) or along y (shear), the second about or along z.
+struct Beam {
+  using Pair = std::array<std::optional<double>, 2>;
+  std::string name, parent;
+  Transform<double> at_parent = Transform<double>::identity();
+  double length = 0.0, mass_per_length = 0.0;  // [m, kg/m]
+  int elements = 20;
+  Pair EI, GA;  // bending and shear stiffness [N m2, N]
+  std::optional<double> EA, GJ;  // axial and torsional stiffness [N, N m2]
+  Pair rotary_inertia = {0.0, 0.0};  // of the cross section, per length [kg m]
+  double damping = 0.0;  // ratio of each damping to its stiffness [s]
+  template <class F> void fields(F field) {
+    field("length", length), field("mass_per_length", mass_per_length), field("elements", elements), field("EI", EI);
+    field("GA", GA), field("EA", EA), field("GJ", GJ), field("rotary_inertia", rotary_inertia), field("damping", damping);
+  }
+};
+
 class Builder {
  public:
   explicit Builder(std::string name = "mechanism", const Point& gravity = {0.0, 0.0, -9.81});
@@ -72,6 +90,8 @@ class Builder {
   void add(Shape);
   /// Add a contact setting; it replaces an earlier setting of the same pair of shapes or groups.
   void add(Contact);
+  /// Add the parts of a beam; see beam().
+  void add(const Beam&);
 
   void add_body(std::string name, Inertia inertia = {}) { add(Body{std::move(name), std::move(inertia)}); }
   /// Add a joint between two bodies or frames. A body may be added after the joint; a frame must exist already.
@@ -123,6 +143,10 @@ class Builder {
   /// Return the description. Raises an error if it is incomplete: it must have bodies, and the bodies of its joints must exist.
   const Description& complete() const;
   Robot build() const;  // sarrus.hpp
+
+  /// Return the bodies NAME_0, NAME_1, ... of a beam, its joints (NAME_clamp, NAME_element_1, ...) and its frames NAME_start and NAME_end. All of them are
+  /// checked: they can be added.
+  Description beam(const Beam&) const;
 
   // The following functions are checks; their errors begin with `subject`. new_name() checks the name of a new element, and returns the subject of
   // its errors.
@@ -190,7 +214,7 @@ Inertia cylinder(double mass, double radius, double length, const Value& axis = 
 
 namespace sarrus {
 
-using model::actuated, model::closes_loop, model::in_tree, model::Builder, model::Placement, model::Role;
+using model::actuated, model::closes_loop, model::in_tree, model::Beam, model::Builder, model::Placement, model::Role;
 using model::box, model::cylinder, model::rod, model::sphere;
 using model::cylindrical, model::fixed, model::free_joint, model::joint_type, model::planar, model::prismatic, model::revolute,
     model::spherical;

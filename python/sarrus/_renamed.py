@@ -175,6 +175,7 @@ SYNONYMS = {
         "add_damper": "Builder.add_spring(..., stiffness=0.0, damping=...), or damping= of joints such as sarrus.Revolute",
         "add_torsion_spring": "stiffness= and rest= of joints such as sarrus.Revolute",
         "add_rod": "Builder.add_distance",
+        **dict.fromkeys(("add_flexible_body", "add_flexible_link", "add_flexure"), "Builder.add_beam"),
         **dict.fromkeys(("add_collision", "add_geometry", "add_contact"), "Builder.add_shape, and Builder.set_contact"),
         "add_mesh": "Builder.add_visual, or Builder.add_shape for contact",
         "set_gravity": "sarrus.Builder(name, gravity=...)",

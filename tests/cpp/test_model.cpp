@@ -110,6 +110,24 @@ void test_refusals() {
   check(b.description() == Builder(b.description()).description() && b.description().bodies.size() == 3, "nothing was changed");
 }
 
+void test_beam() {
+  Builder b("cantilever");
+  Beam beam;
+  beam.name = "beam", beam.parent = "ground", beam.length = 2.0, beam.mass_per_length = 3.0, beam.elements = 4;
+  beam.EI = {6.0, std::nullopt}, beam.GA = {std::nullopt, HUGE_VAL}, beam.damping = 0.1;
+  b.add(beam);
+  const model::JointType& element = b.description().joints.back().joint;
+  check(text_of(element) == "Gimbal(('ry', 'tz'), [0, 0, 0, 0, 0, 0], damping=[1.2, 57.6], stiffness=[12, 576])",
+        "springs of an element: " + text_of(element));
+  const Mechanism robot(model::core_description(b.complete()));
+  check(robot.tree().nq == 8 && std::abs(robot.mass() - 6.0) < 1e-15, "coordinates and mass of a beam");
+  check(b.description().frames[1].name == "beam_end" && b.description().frames[1].body == "beam_4", "its end");
+  check_refused([&] { b.add(beam); }, "two bodies are named 'beam_0'");
+  beam.name = "other", beam.EI[0] = -1.0;
+  check_refused([&] { b.add(beam); }, "beam 'other': EI must be positive and finite; got -1.0");
+  check(b.description().bodies.size() == 5, "an error adds no part");
+}
+
 void test_identity() {
   Builder one = four_bar(), other = four_bar();
   one.warn("nobody has weighed it");
@@ -194,6 +212,8 @@ int main(int, char** arguments) {
   text << std::ifstream(arguments[1]).rdbuf();
   test_mechanism(), test_transmissions(), test_refusals(), test_identity(), test_inertias(), test_touching_pairs(),
       test_json(text.str()), test_numbers();
+  test_mechanism(), test_refusals(), test_beam(), test_identity(), test_inertias(), test_touching_pairs(), test_json(text.str()),
+      test_numbers();
   std::printf("%d checks, %d failures\n", checks, failures);
   return failures != 0;
 }

@@ -12,6 +12,7 @@ import numpy as np
 from .. import _core
 from .._arrays import Array, ArrayLike, checked_truth
 from .._renamed import renamed_arguments, renamed_attribute
+from ..description import joints as joint_types
 from ..description.constraints import DECLARED, KINDS, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
 from ..description.joints import PARAMETERS, Cable, Fixed, JointType, Prismatic, Revolute
 from ..description.specs import BodySpec, FrameSpec, JointSpec, SpringSpec, VisualSpec
@@ -19,7 +20,7 @@ from ..errors import ModelError, check_printable, warn_of_model
 from ..laws import Law, as_law
 from ..mechanism import Mechanism
 from ..spatial import Inertia
-from .changes import BodyPoint, Changes, Coordinate, Placement, checked_dict, is_product, product, term
+from .changes import BodyPoint, Changes, Coordinate, Pair, Placement, checked_dict, is_product, product, term
 
 if TYPE_CHECKING:
     from ..description.contacts import PointsFunction
@@ -309,6 +310,79 @@ class Builder(Changes):
         array([0.])
         """
         self._add(SpringSpec, name, first, second, stiffness, rest_length, damping)
+
+    def add_beam(
+        self,
+        name: str,
+        parent: str,
+        *,
+        length: float,
+        mass_per_length: float,
+        elements: int = 20,
+        EI: Pair = None,
+        GA: Pair = None,
+        EA: float | None = None,
+        GJ: float | None = None,
+        rotary_inertia: Pair = 0.0,
+        damping: float = 0.0,
+        at_parent: Placement = None,
+    ) -> None:
+        """Add a straight elastic beam: a chain of rigid bodies whose joints have the stiffness of the beam.
+
+        The beam is clamped to the parent; its axis is x of the frame `at_parent`. It has the bodies NAME_0 to NAME_n, whose frames are the nodes at
+        the distances k length / n, the frames NAME_start and NAME_end, and the joints NAME_clamp and NAME_element_1 to
+        NAME_element_n. Rotations may be large, strains
+        must be small. To connect the other end, add a joint to the frame NAME_end.
+
+        Parameters
+        ----------
+        name : name of the beam, with which the names of its parts begin
+        parent : name of the body or frame to which the beam is clamped
+        length, mass_per_length : length and mass per length, positive [m, kg/m]
+        elements : number n of elements, from 1 to 1000
+        EI : bending stiffness about y and z, a number or a pair [N m²]; None in this and the following arguments: rigid, without coordinate
+        GA : shear stiffness along y and z, with the shear correction factor, a number or a pair [N]; ``np.inf``: no shear strain
+        EA, GJ : axial and torsional stiffness [N, N m²]
+        rotary_inertia : inertia of the cross section per length, density times second moment of area, about y and z, a number or a pair [kg m]. The
+            inertia about x is their sum
+        damping : ratio of the damping of each joint to its stiffness [s]; a mode of angular frequency w then has the damping ratio damping w / 2
+        at_parent : placement of the beam's start in the parent, a Transform or (3,) [m]; default: at the parent's frame
+
+        Notes
+        -----
+        Each element has a :class:`~sarrus.Gimbal` at its centre, or a Revolute or Prismatic joint if it has one coordinate. Angles have the order x, y, z;
+        bending about y must be less than a quarter revolution per element. With GA, small static displacements are exact for loads at nodes. Without
+        GA, the deflection by a force at the end is too small by 1 / (4 n²), and the first three frequencies are more accurate. docs/beam.md has the
+        errors.
+
+        References
+        ----------
+        Winget and Huston 1976; Wittbrodt, Adamiec-Wójcik and Wojciech 2006.
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> b = sarrus.Builder("cantilever", gravity=(0, 0, 0))
+        >>> b.add_beam("beam", "ground", length=1.0, mass_per_length=0.2, EI=(50.0, None), GA=(None, 4e5))
+        >>> robot = b.build()
+        >>> force = robot.jacobian(robot.neutral(), "beam_end").T @ [0, 0, 0, 0, 0, -1.5]
+        >>> q = sarrus.equilibrium(robot, tau=force).q
+        >>> robot.pose(q, "beam_end")[2, 3].round(5).item()  # -F L³ / (3 EI) - F L / GA
+        -0.01
+        """
+        numbers = {
+            "length": length, "mass_per_length": mass_per_length, "elements": elements, "EI": EI, "GA": GA, "EA": EA,
+            "GJ": GJ, "rotary_inertia": rotary_inertia, "damping": damping,
+        }  # fmt: skip
+        bodies, kind, fields, joints, frames = self._core.beam(name, parent, at_parent, numbers)
+        for body, *inertia in bodies:
+            self._add(BodySpec, body, Inertia(*inertia))
+        element = getattr(joint_types, kind)(**fields)
+        for k, (joint, *ends) in enumerate(joints):
+            clamp = (_WELD, parent, f"{name}_0", at_parent, None)
+            self._add(JointSpec, joint, *((element, *ends) if k else clamp), False, True, False)
+        for frame, body in frames:
+            self._add(FrameSpec, frame, body)
 
     def add_cable(
         self,

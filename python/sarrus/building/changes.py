@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Placement = Transform | ArrayLike | None
 Coordinate = str | tuple[str, int]
 BodyPoint = tuple[str, ArrayLike]
+Pair = ArrayLike | tuple[float | None, float | None] | None
 
 
 def checked_dict(value: object, subject: str, content: str) -> dict[Any, Any]:
