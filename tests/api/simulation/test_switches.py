@@ -97,7 +97,9 @@ def test_a_brake_slips_at_its_capacity_and_holds_below_it():
     load = FeedforwardEffort("first_axle", laws.polynomial(0.0, 2.0))
     run = sarrus.simulate(discs(), [0.0, 0.0], [0.0, 0.0], 2.0, [load, Lock("first_axle", capacity=1.5)])
     assert changes(run) == [("Lock(first_axle)", "locks"), ("Lock(first_axle)", "slips")]
-    assert_allclose(times(run)[1], 0.75, rtol=2e-11)  # brakes at rest have a relative compliance of 1e-11 (friction.hpp)
+    assert_allclose(
+        times(run)[1], 0.75, rtol=2e-11
+    )  # brakes at rest have a relative compliance of 1e-11 (friction.hpp)
     assert_allclose(run.v[-1, 0], (4.0 - 0.75**2 - 1.5 * 1.25) / FIRST, rtol=2e-11)
     k = jumps(run)[-1]
     assert np.abs(run.v[:k, 0]).max() < 1e-30
