@@ -210,10 +210,8 @@ void test_numbers() {
 int main(int, char** arguments) {
   std::stringstream text;
   text << std::ifstream(arguments[1]).rdbuf();
-  test_mechanism(), test_transmissions(), test_refusals(), test_identity(), test_inertias(), test_touching_pairs(),
+  test_mechanism(), test_transmissions(), test_beam(), test_refusals(), test_identity(), test_inertias(), test_touching_pairs(),
       test_json(text.str()), test_numbers();
-  test_mechanism(), test_refusals(), test_beam(), test_identity(), test_inertias(), test_touching_pairs(), test_json(text.str()),
-      test_numbers();
   std::printf("%d checks, %d failures\n", checks, failures);
   return failures != 0;
 }

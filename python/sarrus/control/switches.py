@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import field, fields
 from numbers import Integral, Real
 from typing import Any
 
@@ -45,7 +45,8 @@ class Switch(Element):
     @property
     def _label(self) -> str:
         """Default name."""
-        named = [str(getattr(self, key)) for key in type(self).__match_args__ if key not in ("capacity", "ratio")]
+        keys = [x.name for x in fields(self) if not x.kw_only and x.name not in ("capacity", "ratio")]
+        named = [str(getattr(self, key)) for key in keys]
         return f"{type(self).__name__}({', '.join(named)})"
 
     def _event(self, key: str) -> Any:

@@ -139,14 +139,15 @@ class SwitchedIntegration(Integration):
 
     def _with(self, switches: list[Engagement]) -> Mechanism:
         """Return the mechanism with the constraints of switches."""
+        mechanism: Mechanism = self.mechanism
         if not switches:
-            return self.mechanism
-        builder = self.mechanism.to_builder()
+            return mechanism
+        builder = mechanism.to_builder()
         for s in switches:
             s.add_to(builder)
-        d, tree = builder._described(), set(self.mechanism.joints)
+        d, tree = builder._described(), set(mechanism.joints)
         joints = [replace(j, tree=j.name in tree, loop=j.name not in tree) for j in d.joints]
-        substructures = self.mechanism._substructures if self.mechanism._solver[2] else 0
+        substructures = mechanism._substructures if mechanism._solver[2] else 0
         return Mechanism(replace(d, joints=tuple(joints)), substructures=substructures)
 
     @staticmethod
@@ -368,7 +369,7 @@ class SwitchedIntegration(Integration):
             name: [getattr(run, name) for run in runs]
             for name in ("q", "v", "internal_state", "loop_q", "a", "friction")
         }
-        arrays = {name: None if x[0] is None else np.concatenate(x)[keep] for name, x in named.items()}
+        arrays: dict[str, Any] = {name: None if x[0] is None else np.concatenate(x)[keep] for name, x in named.items()}
         counts = {name: sum(phase.core.counts[name] for phase in phases) for name in phases[0].core.counts}
         self.core = SimpleNamespace(
             record=self._record(phases), counts=counts, state=self.state | {"shown": (self.t, self.x)}

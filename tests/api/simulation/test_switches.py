@@ -152,6 +152,8 @@ def test_docking_conserves_momentum_and_separation_changes_no_velocity():
     assert_allclose(
         relative[dock : part + 1], np.broadcast_to(relative[dock], relative[dock : part + 1].shape), atol=1e-13
     )
+    # the wrenches of the weld on both bodies accelerate them as the weld does
+    assert_allclose(run.a, robot.forward_dynamics(run.q, run.v, run.tau, wrenches=run.wrenches), atol=ROUNDING)
     # by hand: the impulse on the target is the change of its momentum, in its axes
     after, before = run.v[dock + 1, 6:], run.v[dock, 6:]
     assert_allclose(
