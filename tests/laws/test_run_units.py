@@ -38,7 +38,7 @@ def acting(kind, size, mass):
         "mounts": [
             control.Bushing("tip", "cart", np.array([torque] * 3 + [mass] * 3), 0.1 * np.array([torque] * 3 + [mass] * 3)),
             control.PinClearance("tip", "ground", 0.5 * size, 0.1 * size, 30.0 * mass, 1.0, 0.3 / size, 0.2, 0.05 * size, "y"),
-            control.GasSpring("tip", "cart", 2.0 * size, 1.9 * size, force, friction=0.2 * force, slip_velocity=0.05 * size),
+            control.GasSpring("tip", "ground", 2.0 * size, 1.9 * size, force, friction=0.2 * force, slip_velocity=0.05 * size),
         ],
         "drive": [control.PID("rail", 30.0 * mass, target=0.2 * size), control.ActuatorModel("rail", time_constant=0.02)],
     }[kind]  # fmt: skip
