@@ -237,7 +237,7 @@ class Tree:
         `numbers` are the tendon's attributes.
         """
         types = {joint: self.builder._joints[joint] for joint in length}
-        terms = {field: 0.0 if flag in off else numbers[name] for field, (name, flag) in MOTOR.items()}
+        terms: dict[str, Any] = {field: 0.0 if flag in off else numbers[name] for field, (name, flag) in MOTOR.items()}
         if terms["stiffness"] and len(set(rest)) > 1:
             note(SLACK)
             terms["stiffness"] = 0.0
@@ -701,10 +701,17 @@ def _length(model: Any, tendon: int) -> dict[int, float] | None:
     return dict(zip(map(int, model.wrap_objid[at]), map(float, model.wrap_prm[at]), strict=True))
 
 
+<<<<<<< HEAD
 def _rotors(model: Any, off: Container[str]) -> dict[int, dict[int, float]]:
     """Return index -> coefficients by joint of the fixed tendons with passive terms."""
     terms = [getattr(model, f"tendon_{name}", np.zeros(0)) for name, flag in MOTOR.values() if flag not in off]
     lengths = {int(k): _length(model, k) for k in sorted({k for numbers in terms for k in np.flatnonzero(numbers)})}
+=======
+def _rotors(model: Any) -> dict[int, dict[int, float]]:
+    """Return index -> coefficients by joint of the fixed tendons with armature."""
+    armature = getattr(model, "tendon_armature", np.zeros(0))
+    lengths = {int(k): _length(model, int(k)) for k in np.flatnonzero(armature)}
+>>>>>>> transmission
     return {k: length for k, length in lengths.items() if length and any(length.values())}
 
 

@@ -60,7 +60,7 @@ class _Writer(Writer):
         self.equality, self.tendon, self.actuator = (ET.Element(tag) for tag in ("equality", "tendon", "actuator"))
         self.sites = Names()
         self.thin = False
-        ends = [spec.body for specs in (d.frames, d.visuals, d.shapes) for spec in specs]  # type: ignore[attr-defined]
+        ends = [spec.body for specs in (d.frames, d.visuals, d.shapes) for spec in specs]
         ends += [body for spring in d.springs for body, _ in (spring.first, spring.second)]
         self.motors: dict[str, Link] = {}  # coupler -> motor of a transmission, whose rotor is not written
         for link in depth_first(tree_links(robot)):
