@@ -701,17 +701,10 @@ def _length(model: Any, tendon: int) -> dict[int, float] | None:
     return dict(zip(map(int, model.wrap_objid[at]), map(float, model.wrap_prm[at]), strict=True))
 
 
-<<<<<<< HEAD
 def _rotors(model: Any, off: Container[str]) -> dict[int, dict[int, float]]:
     """Return index -> coefficients by joint of the fixed tendons with passive terms."""
     terms = [getattr(model, f"tendon_{name}", np.zeros(0)) for name, flag in MOTOR.values() if flag not in off]
-    lengths = {int(k): _length(model, k) for k in sorted({k for numbers in terms for k in np.flatnonzero(numbers)})}
-=======
-def _rotors(model: Any) -> dict[int, dict[int, float]]:
-    """Return index -> coefficients by joint of the fixed tendons with armature."""
-    armature = getattr(model, "tendon_armature", np.zeros(0))
-    lengths = {int(k): _length(model, int(k)) for k in np.flatnonzero(armature)}
->>>>>>> transmission
+    lengths = {k: _length(model, k) for k in sorted({k for numbers in terms for k in np.flatnonzero(numbers).tolist()})}
     return {k: length for k, length in lengths.items() if length and any(length.values())}
 
 
