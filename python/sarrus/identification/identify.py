@@ -575,7 +575,7 @@ def exciting_motion(
     _arrays.check_counts(harmonics=harmonics, samples=samples, rounds=rounds)
     period = _arrays.checked_number("period", period)
     _arrays.check_mapping("ranges", ranges, "joints to (lowest, highest)")
-    both = np.stack([_arrays.real_array(f"ranges['{name}']", x) for name, x in ranges.items()])
+    both = np.stack([_arrays.real_array(f"ranges['{name}']", x) for name, x in list(ranges.items())])
     if both.ndim != 2 or both.shape[1] != 2:
         raise ShapeError(f"ranges must be (lowest, highest) of each joint; got {dict(ranges)}")
     low, high = both.T

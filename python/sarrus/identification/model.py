@@ -179,7 +179,7 @@ class Samples(Brief):
 def _readings(argument: str, value: Any, t: Array) -> dict[str, Array]:
     """Return the readings of each joint; raise ShapeError unless they have a value for each time."""
     check_mapping(argument, value, "joints to (n,) readings each")
-    readings = {name: real_array(f"{argument}['{name}']", x) for name, x in value.items()}
+    readings = {name: real_array(f"{argument}['{name}']", x) for name, x in list(value.items())}
     for name, x in readings.items():
         if x.shape != t.shape:
             raise ShapeError(f"{argument}['{name}'] needs ({len(t)},) numbers, one for each time; got shape {x.shape}")
