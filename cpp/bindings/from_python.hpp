@@ -73,4 +73,20 @@ inline void set_error(PyObject* error, const std::string& message) { PyErr_SetOb
 [[noreturn]] inline void shape_error(const std::string& message) { fail(from_python().ShapeError, message); }
 [[noreturn]] inline void state_error(const std::string& message) { fail(from_python().StateError, message); }
 
+/// Return the result of a function of C's interface, or null with Python's error for its C++ exception.
+template <class F> PyObject* with_python_errors(const F& compute) {
+  try {
+    return compute();
+  } catch (py::error_already_set& e) {
+    e.restore();
+  } catch (const py::builtin_exception& e) {
+    e.set_error();
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& e) {
+    set_error(PyExc_RuntimeError, e.what());
+  }
+  return nullptr;
+}
+
 }  // namespace sarrus::bindings

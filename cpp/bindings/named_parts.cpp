@@ -4,6 +4,7 @@
 
 #include "../mechanism/mechanism.hpp"
 #include "arguments.hpp"
+#include "from_python.hpp"
 #include "state.hpp"
 
 namespace sarrus::bindings {
@@ -101,7 +102,7 @@ py::object object_of_parts(const CallWithParts& call, const Tree& tree, PyObject
 }
 
 PyObject* evaluate(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  try {
+  return with_python_errors([&] {
     const auto& call = *static_cast<const CallWithParts*>(PyCapsule_GetPointer(self, nullptr));
     const py::object none = py::none();
     if (count < 2 || !PyObject_TypeCheck(args[0], call.mechanism)) return none.inc_ref().ptr();
@@ -114,16 +115,7 @@ PyObject* evaluate(PyObject* self, PyObject* const* args, Py_ssize_t count) {
     if (!result) return none.inc_ref().ptr();
     const auto answer = py::reinterpret_steal<py::object>(result);
     return (call.type ? object_of_parts(call, m.tree(), args[0], answer, args + 1) : answer).inc_ref().ptr();
-  } catch (py::error_already_set& e) {
-    e.restore();
-  } catch (const py::builtin_exception& e) {
-    e.set_error();
-  } catch (const std::bad_alloc&) {
-    PyErr_NoMemory();
-  } catch (const std::exception& e) {
-    PyErr_SetString(PyExc_RuntimeError, e.what());
-  }
-  return nullptr;
+  });
 }
 
 }  // namespace

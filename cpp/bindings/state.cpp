@@ -455,7 +455,7 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
 }
 
 template <int op> PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t positional, PyObject* names) {
-  try {
+  return with_python_errors([&] {
     const Mechanism& m = built_or_variants(self);
     const Info& info = infos()[op];
     const Arguments a = parse(info, args, positional, names);
@@ -468,16 +468,7 @@ template <int op> PyObject* call(PyObject* self, PyObject* const* args, Py_ssize
     }
     PyObject* result = one_state(self, op, info, m, a);
     return result ? result : general(self, op, info, m, a);
-  } catch (py::error_already_set& e) {
-    e.restore();
-  } catch (const py::builtin_exception& e) {
-    e.set_error();
-  } catch (const std::bad_alloc&) {
-    PyErr_NoMemory();
-  } catch (const std::exception& e) {
-    set_error(PyExc_RuntimeError, e.what());
-  }
-  return nullptr;
+  });
 }
 
 template <int... op> std::vector<PyCFunction> make_calls(std::integer_sequence<int, op...>) {

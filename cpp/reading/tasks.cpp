@@ -466,6 +466,20 @@ class TaskReader {
   std::set<std::string> set_;  // fields whose values are already set
 };
 
+/// Return the targets of a task that keeps the rigid joints at rest, and add the number of their unknowns to `first`.
+Argument::Named targets_of_rigid_joints(const TaskContext& context, const TaskArguments& arguments, int& first) {
+  Argument::Named still;
+  for (const std::string& name : arguments.rigid) {
+    const int nv = context.joint(name).joint.nv;
+    if (nv == 0) throw ModelError("rigid: joint '" + name + "' does not move; expected a joint that moves, such as a spring");
+    if (std::count(arguments.actuated.begin(), arguments.actuated.end(), name))
+      throw ModelError("rigid: joint '" + name + "' has a motor in this controller; expected a passive joint");
+    if (find_argument(still, name)) throw ModelError("rigid: joint '" + name + "' is listed twice");
+    still.emplace_back(name, Argument::List(static_cast<std::size_t>(nv), 0.0)), first += nv;
+  }
+  return still;
+}
+
 }  // namespace
 
 NamedTaskControl::NamedTaskControl(const ElementModel& model, const TaskArguments& arguments) {
@@ -481,16 +495,8 @@ NamedTaskControl::NamedTaskControl(const ElementModel& model, const TaskArgument
   if (motors == 0)
     throw ModelError(
         "TaskControl needs motors, but no joint is actuated: pass their names as actuated=, or mark joints as actuated");
-  Argument::Named still;  // targets of the rigid joints
   int first = motors;
-  for (const std::string& name : arguments.rigid) {
-    const int nv = context.joint(name).joint.nv;
-    if (nv == 0) throw ModelError("rigid: joint '" + name + "' does not move; expected a joint that moves, such as a spring");
-    if (std::count(arguments.actuated.begin(), arguments.actuated.end(), name))
-      throw ModelError("rigid: joint '" + name + "' has a motor in this controller; expected a passive joint");
-    if (find_argument(still, name)) throw ModelError("rigid: joint '" + name + "' is listed twice");
-    still.emplace_back(name, Argument::List(static_cast<std::size_t>(nv), 0.0)), first += nv;
-  }
+  const Argument::Named still = targets_of_rigid_joints(context, arguments, first);
   for (std::size_t k = 0; k < law.contact.size(); ++k) {
     const std::string frame = *find_argument(arguments.contacts[k].arguments, "frame")->get<std::string>();
     context.contact_unknowns.emplace(frame, std::make_pair(first, law.contact[k].rows));
