@@ -35,7 +35,7 @@ groups() {  # NAME OPTION... FILE...
   echo "rates -O0" cpp/kernels/{rate,control,contact}_kernels
   echo "mechanism -O0" cpp/mechanism/{mechanism,closing,bake,variants,elimination,fronts,substructures}
   echo "test_core -O0" tests/cpp/test_core
-  echo "model -O0" cpp/model/{value,text,values,joint_type,builder,document,core_description,contacts}
+  echo "model -O0" cpp/model/{value,text,values,joint_type,builder,beam,document,core_description,contacts}
   echo "test_model -O0" tests/cpp/test_model
   echo "steps -O0 -DSARRUS_ONE_STATE" cpp/kernels/{step_kernels,shared_steps}
 }
