@@ -348,6 +348,7 @@ class Reader {
     }
   }
   void prepare(GasSpring&);
+  void check_initial_length(const Numbers& start, const Numbers& shortest, const Numbers& longest);
   /// Raise ModelError if both frames belong to the same body.
   void check_other_body(const char* consequence) const {
     if (context_.frame(at("frame")).body == context_.frame(at("on")).body)
@@ -551,20 +552,30 @@ void Reader::prepare(GasSpring&) {
   if (at("stop_damping").is_none()) derive("stop_damping", each_of(std::move(stiffness), [](double k) { return 0.01 * k; }));
 
   // a length far outside of the stroke in the initial configuration is a mistake in a length, or in a frame
-  const std::optional<Numbers>& start = context_.run.start;
-  if (!start || !longest.shape.empty() || !stroke.shape.empty()) return;
-  double X[2][16], squares = 0.0;
-  for (int i = 0; i < 2; ++i) {
-    const PlacedFrame& frame = context_.frame(at(i ? "on" : "frame"));
-    context_.model.functions.evaluate(Operation::pose, {start->numbers.data()}, X[i],
-                                      {frame.link, frame.body, frame.X, ExpressedIn::frame});
+  if (const std::optional<Numbers>& start = context_.run.start) check_initial_length(*start, shortest, longest);
+}
+
+/// Raise ModelError if the initial length of a run is outside of these lengths by more than a tenth of their difference.
+void Reader::check_initial_length(const Numbers& start, const Numbers& shortest, const Numbers& longest) {
+  const std::size_t nq = start.shape.back(), states = nq ? start.numbers.size() / nq : 1;
+  const auto of_run = [](const Numbers& x, std::size_t run) { return x.numbers[std::min(run, x.numbers.size() - 1)]; };
+  const std::size_t runs = std::max({states, shortest.numbers.size(), longest.numbers.size()});
+  if (!states) return;
+  for (std::size_t run = 0; run < runs; ++run) {
+    double X[2][16], squares = 0.0;
+    for (int i = 0; i < 2; ++i) {
+      const PlacedFrame& frame = context_.frame(at(i ? "on" : "frame"));
+      context_.model.functions.evaluate(Operation::pose, {start.numbers.data() + std::min(run, states - 1) * nq}, X[i],
+                                        {frame.link, frame.body, frame.X, ExpressedIn::frame});
+    }
+    for (int i = 3; i < 12; i += 4) squares += (X[0][i] - X[1][i]) * (X[0][i] - X[1][i]);
+    const double length = std::sqrt(squares), most = of_run(longest, run), least = of_run(shortest, run),
+                 margin = 0.1 * (most - least);
+    if (length > most + margin || length < least - margin)
+      throw ModelError(element_.name + " of '" + place_ + "'" + (runs > 1 ? " in run " + std::to_string(run) : "") +
+                       ": the initial length is " + sarrus::shortest(length) + " m; expected " + sarrus::shortest(least) +
+                       " (compressed) to " + sarrus::shortest(most) + " m (extended)");
   }
-  for (int i = 3; i < 12; i += 4) squares += (X[0][i] - X[1][i]) * (X[0][i] - X[1][i]);
-  const double length = std::sqrt(squares), margin = 0.1 * stroke.numbers[0];
-  if (length > longest.numbers[0] + margin || length < shortest.numbers[0] - margin)
-    throw ModelError(element_.name + " of '" + place_ + "': the initial length is " + sarrus::shortest(length) + " m; expected " +
-                     sarrus::shortest(shortest.numbers[0]) + " (compressed) to " + sarrus::shortest(longest.numbers[0]) +
-                     " m (extended)");
 }
 
 void Reader::prepare(ActuatorModel& e) {

@@ -592,7 +592,7 @@ class TaskControl(Element):
             raise TypeError(f"limits of TaskControl must be control.Limits(...) or None; got {limits!r}")
         self.limits = limits
         self.actuated = motors_of(robot, actuated)
-        self.rigid_joints = motors_of(robot, rigid, "rigid")
+        self.rigid_joints = motors_of(robot, () if rigid is None else rigid, "rigid")
         self._weighs: tuple[Any, float | None] = (
             effort_weights, None if force_arm is None else checked_number("force_arm", force_arm),
         )  # fmt: skip

@@ -312,6 +312,6 @@ def _expanded(path: Path, arguments: Mapping[str, object] | None) -> str:
     except Exception as error:  # the file may contain Python code, which can raise any error
         cure = "values of the file's arguments: arguments={'name': value}"
         raise ModelError(f"{path}: xacro fails: {' '.join(str(error).split())[:500]}; {cure}") from error
-    if unknown := sorted(set(arguments or ()) - values.used):
+    if unknown := sorted(set(dict(arguments or ())) - values.used):
         raise ModelError(f"{path}: arguments: the file has no argument {', '.join(map(repr, unknown))}")
     return text

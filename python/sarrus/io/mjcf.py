@@ -245,7 +245,7 @@ class _Reader(Document):
                 element.note("nonlinear stiffness and damping of tendons are not read")
             length, reference = tendons[name] or {}, tree.qpos0 | self.springrefs
             rest = element.several("springlength", 2, (-1.0,))
-            if rest[0] < 0.0:
+            if set(rest) == {-1.0}:  # the value of MuJoCo's default
                 rest = (sum(c * reference[joint][0] for joint, c in length.items()),)
             limits, first = self.limit(element, "limited", "range"), {key: x[0] for key, x in numbers.items()}
             with at(element):

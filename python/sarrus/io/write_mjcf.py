@@ -279,7 +279,8 @@ class _Writer(Writer):
             if numbers[field]:
                 put(tendon, f"@{attribute}", numbers[field])
         if numbers["stiffness"]:
-            put(tendon, "@springlength", numbers["rest"] - coupler.offset)
+            rest = numbers["rest"] - coupler.offset
+            put(tendon, "@springlength", np.nextafter(rest, 0.0) if rest == -1.0 else rest)  # -1 is MuJoCo's default
         if numbers["limits"] is not None:
             put(tendon, "@range", [x - coupler.offset for x in numbers["limits"]])
         for joint, index, (c, *_) in coordinates:

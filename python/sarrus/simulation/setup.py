@@ -424,6 +424,9 @@ def trajectory_of(mechanism: Mechanism, t: Array, x: Array, counted: int, **fact
     return Trajectory(mechanism, t, q, v, internal_state=z, loop_q=loop_q, **facts)
 
 
+PLACED = ("AppliedWrench", "RigidContact", "CollisionContacts")  # elements whose wrenches a Trajectory has
+
+
 def forces_of(setup: Setup, core: _core.Simulation, dt: float, parameters: Array | None = None) -> dict[str, Any]:
     """Return the arguments of a trajectory for its forces: efforts and friction, evaluated when they are needed, its loads, and its rigid contacts.
 
@@ -453,8 +456,12 @@ def forces_of(setup: Setup, core: _core.Simulation, dt: float, parameters: Array
             wrenches[frame] = wrenches[frame] + w if frame in wrenches else w
         return wrenches
 
+    efforts = at_samples(core.efforts)
+    # elements with wrenches on bodies that `efforts` only has as a generalised force
+    others = [term for term in setup.terms if "frame" in term and term["kind"] not in PLACED]
+    cast(Any, efforts).at_frames = tuple(f"{term['kind']} of '{term['frame']}'" for term in others)
     return {
-        "efforts": at_samples(core.efforts),
+        "efforts": efforts,
         "loads": loads if applied else None,
         "friction": friction,
         "touching": core.touching,

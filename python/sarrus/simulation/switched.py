@@ -127,6 +127,7 @@ class SwitchedIntegration(Integration):
         super().__init__(prepared, stepping, events)
         self.switches = [Engagement(switch, self.mechanism) for switch in switches]
         self.changes: list[dict[str, Any]] = []
+        self.work_of_impulses = 0.0
         self.phases: list[tuple[Integration, list[Any]]] = []
         names = [s.name for s in self.switches]
         if doubled := [name for name in names if names.count(name) > 1]:
@@ -148,7 +149,9 @@ class SwitchedIntegration(Integration):
         d, tree = builder._described(), set(mechanism.joints)
         joints = [replace(j, tree=j.name in tree, loop=j.name not in tree) for j in d.joints]
         substructures = mechanism._substructures if mechanism._solver[2] else 0
-        return Mechanism(replace(d, joints=tuple(joints)), substructures=substructures)
+        made = Mechanism(replace(d, joints=tuple(joints)), substructures=substructures)
+        vars(made)["_may_touch"] = mechanism._may_touch  # contacts have the numbers of these pairs
+        return made
 
     @staticmethod
     def _rows(mechanism: Mechanism, s: Engagement) -> Array:
@@ -229,6 +232,7 @@ class SwitchedIntegration(Integration):
     def _settle(self) -> None:
         """Set the velocity after impulses, the state of each switch, and the mechanism and the load of the next phase."""
         q, v, z = np.split(self.x, self.split)
+        before = self.mechanism.kinetic_energy(q, v)
         engaging = [s for s in self.switches if s.on and not s.was]
         for s in engaging:
             self._lock(s, q)
@@ -243,6 +247,7 @@ class SwitchedIntegration(Integration):
         self.held = self._with([*hard, *(s for s in soft if s.locked)])
         if self.held.nc:
             v = self.held.impact(q, v, time=self.t)[0]
+        self.work_of_impulses += float(self.mechanism.kinetic_energy(q, v) - before)
         self.x = np.concatenate([q, v, z])
         for s in self.switches:
             if s.limited and s.on and (s in engaging or s.slides != s.was_sliding):
@@ -363,8 +368,10 @@ class SwitchedIntegration(Integration):
                     wrenches.setdefault(body, np.zeros((n[-1], 6)))[rows] += wrench
         wrenches.pop("ground", None)
         keep = np.ones(len(t), dtype=bool)
-        if samples is not None:  # without the ends of phases
-            keep[:-1] = np.isin(t[:-1], samples) & (np.diff(t) > 0.0)
+        status = "finished" if runs[-1].status == f"terminated: {Trigger.name}" else runs[-1].status
+        if samples is not None:  # without the ends of phases; with the end of a run that an event or an error ended
+            keep = np.isin(t, samples) & np.append(np.diff(t) > 0.0, True)
+            keep[-1] |= status != "finished"
         named = {
             name: [getattr(run, name) for run in runs]
             for name in ("q", "v", "internal_state", "loop_q", "a", "friction")
@@ -377,17 +384,16 @@ class SwitchedIntegration(Integration):
         self.trajectory = Trajectory(
             self.mechanism, t[keep], **arrays, efforts=tau[keep], wrenches={body: wrench[keep] for body, wrench in wrenches.items()},
             events={event.name: np.concatenate([run.events[event.name] for run in runs]) for event in self.events},
-            status="finished" if runs[-1].status == f"terminated: {Trigger.name}" else runs[-1].status,
-            statistics=self._statistics(seconds) | {"switches": self.changes}, touching=self.first.touching, on_planes=self.first.on_planes,
+            status=status, statistics=self._statistics(seconds) | {"switches": self.changes}, touching=self.first.touching, on_planes=self.first.on_planes,
         )  # fmt: skip
 
     def _record(self, phases: list[Integration]) -> dict[str, Array]:
-        """Return the record of all phases, with the energy that impulses lost as a part of the work."""
+        """Return the record of all phases, with the energy of impulses as a part of the work."""
         records = [phase.core.record for phase in phases]
         parts = {name: np.stack([record[name] for record in records]) for name in records[0]}
         record = {name: x.sum(axis=0) if name in SUMMED else x.max(axis=0) for name, x in parts.items()}
         excess, left = parts["excess"], parts["left_at"]
         record["excess"] = np.take_along_axis(excess, np.abs(excess).argmax(axis=0)[None], axis=0)[0]
         record["left_at"] = np.where(excess != 0.0, left, np.inf).min(axis=0)
-        record["supplied"] = record["supplied"] - sum(change["energy_lost"] for change in self.changes)
+        record["supplied"] = record["supplied"] + self.work_of_impulses
         return record

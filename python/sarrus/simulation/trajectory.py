@@ -18,9 +18,10 @@ import numpy as np
 
 from .._arrays import Array, ArrayLike, check_mapping, checked_names, checked_path, checked_truth, real_array
 from .._renamed import renamed_arguments, renamed_attribute
+from .._showing import listed
 from ..dynamics.loop_operations import LoopReactions
 from ..dynamics.reactions import compliance_roots, least_reactions
-from ..errors import ModelError, NotRealizableError, ShapeError, StateError
+from ..errors import ModelError, NotRealizableError, ShapeError, StateError, warn_of_model
 from ..laws import Law
 from ..mechanism import Mechanism, checked_mechanism
 
@@ -420,7 +421,9 @@ class Trajectory:
         compliance : compliance of joints, which determines wrenches that are indeterminate for rigid bodies, as in
             :meth:`Mechanism.joint_wrenches`
 
-        Raises the errors of :meth:`Mechanism.joint_wrenches`, and ModelError if the applied forces are unknown.
+        Raises the errors of :meth:`Mechanism.joint_wrenches`, and ModelError if the applied forces are unknown. A ModelWarning names force elements such as
+        :class:`~sarrus.control.Bushing`, whose wrenches on bodies are replaced by the same generalised force in the joints. This also holds for
+        wrenches that a Python function returns; those of :func:`sarrus.simulate`'s argument ``wrenches`` act at their frames.
 
         Examples
         --------
@@ -438,6 +441,11 @@ class Trajectory:
         from ..analysis.actuation import joint_wrenches_with
         from .histories import JointWrenchHistory
 
+        if at_frames := getattr(self.efforts, "at_frames", ()):
+            warn_of_model(
+                f"wrenches of {listed(at_frames)} are replaced by the same generalised force in the joints, so joint wrenches do not include "
+                "where they act; pass known forces as wrenches= of simulate()"
+            )
         mechanism = self.mechanism
         options: dict[str, Any] = {"wrenches": self._loads}
         options["compliance"] = None if compliance is None else compliance_roots(mechanism, compliance)

@@ -368,3 +368,24 @@ BAD = [
 def test_bad_mounts(element, error, message):
     with pytest.raises(error, match=message):
         sarrus.simulate(slider("z"), [0.4], [0.0], 0.1, element)
+
+
+def test_initial_lengths_of_many_runs():
+    """The initial length of each run is checked, with the numbers of that run."""
+    b = sarrus.Builder("slide", gravity=(0, 0, 0))
+    b.add_body("p", sarrus.Inertia.sphere(0.5, 0.1))
+    b.add_joint("slide", sarrus.Prismatic("x"), "ground", "p")
+    robot = b.build()
+    for lengths, q in ((np.array([0.5, 5.0]), [[0.45], [0.45]]), (0.5, [[0.45], [5.0]])):
+        with pytest.raises(sarrus.ModelError, match="in run 1: the initial length is"):
+            sarrus.simulate_many(robot, q, np.zeros((2, 1)), 0.01, GasSpring("p", "ground", lengths, 0.2, 300.0))
+
+
+def test_joint_wrenches_of_forces_at_frames():
+    """A warning names elements whose wrenches act as generalised forces only."""
+    b = sarrus.Builder("slide", gravity=(0, 0, 0))
+    b.add_body("p", sarrus.Inertia.sphere(0.5, 0.1))
+    b.add_joint("slide", sarrus.Prismatic("x"), "ground", "p")
+    run = sarrus.simulate(b.build(), [0.1], [0.0], 0.01, Bushing("p", "ground", 10.0))
+    with pytest.warns(sarrus.ModelWarning, match="wrenches of Bushing of 'p' are replaced"):
+        run.joint_wrenches()

@@ -447,6 +447,7 @@ TENDON = """<mujoco><compiler angle="radian"/><option gravity="0 0 0"/>
     [
         'stiffness="50"',
         'stiffness="50" springlength="0.3" damping="2"',
+        'stiffness="50" springlength="-0.7"',
         'armature="0.3" damping="0.5" range="-1 1.5"',
         'frictionloss="0.7"',
     ],

@@ -470,3 +470,39 @@ def test_many_random_switches_conserve_what_they_must():
     run = sarrus.simulate(robot, np.zeros(3), rng.normal(size=3), 1.0, switches)
     assert_allclose(run.v @ inertia, run.v[0] @ inertia, rtol=1e-11)
     assert_allclose(run.energy[-1] - run.energy[0], run.statistics["work"], rtol=1e-10)
+
+
+def test_impulses_of_prescribed_motions_do_work():
+    """The drive of a prescribed speed supplies energy when a clutch engages: the work is the change of kinetic energy."""
+    b = sarrus.Builder("discs", gravity=(0, 0, 0))
+    for name in ("a", "b"):
+        b.add_body(name, sarrus.Inertia(1.0, (0, 0, 0), 0.1 * np.eye(3)))
+        b.add_joint(f"j{name}", sarrus.Revolute("z"), "ground", name)
+    b.add_prescribed_motion("drive", "ja", sarrus.laws.polynomial([0.0, 5.0]))
+    run = sarrus.simulate(b.build(), [0.0, 0.0], [5.0, 1.0], 0.5, Clutch("ja", "jb", on=0.3))
+    assert_allclose(run.v[-1], 5.0, rtol=1e-12)
+    assert_allclose(run.statistics["work"], 0.5 * 0.1 * (5.0**2 - 1.0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("times", [[0.25], [1.0, 1.75], [2.0]])
+def test_samples_at_given_times(times):
+    """A clutch with a capacity ends the slipping at 1.75 s, between the requested times."""
+    both = clutch(capacity=0.5, on=0.25)
+    run = sarrus.simulate(discs(), [0.0, 0.0], [5.0, 1.0], 2.0, both, times=times)
+    assert run.t.tolist() == times
+
+
+def test_contacts_of_welded_bodies_keep_their_names():
+    """Shapes of welded bodies may stand before others in the order of pairs."""
+    b = sarrus.Builder("spheres")
+    for name in "AB":
+        b.add_body(name, sarrus.Inertia.sphere(1.0, 0.1))
+        b.add_joint(f"free {name}", sarrus.Free(), "ground", name)
+        b.add_shape(name, sarrus.shapes.Sphere(0.1), friction=0.5)
+    b.add_shape("ground", sarrus.shapes.Plane(), friction=0.5)
+    b.set_home({"free A": (0, 0, 0, 1, 0, 0, 0.1), "free B": (0, 0, 0, 1, 0.3, 0, 0.1)})
+    robot = b.build()
+    q = robot.assemble()
+    run = sarrus.simulate(robot, q, np.zeros(12), 0.1, Weld("A", "B"), method="contact")
+    assert_allclose(run.a[-1], 0.0, atol=1e-6)
+    assert_allclose(run.v[-1], 0.0, atol=1e-9)
