@@ -454,7 +454,8 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
   return result.release().ptr();
 }
 
-template <int op> PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t positional, PyObject* names) {
+/// Evaluate a call of an operation. This function is compiled once, and not for each operation.
+SARRUS_NOINLINE PyObject* evaluate_call(int op, PyObject* self, PyObject* const* args, Py_ssize_t positional, PyObject* names) {
   return with_python_errors([&] {
     const Mechanism& m = built_or_variants(self);
     const Info& info = infos()[op];
@@ -469,6 +470,10 @@ template <int op> PyObject* call(PyObject* self, PyObject* const* args, Py_ssize
     PyObject* result = one_state(self, op, info, m, a);
     return result ? result : general(self, op, info, m, a);
   });
+}
+
+template <int op> PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t positional, PyObject* names) {
+  return evaluate_call(op, self, args, positional, names);
 }
 
 template <int... op> std::vector<PyCFunction> make_calls(std::integer_sequence<int, op...>) {
