@@ -580,7 +580,7 @@ class TaskControl(Element):
         *,
         effort_weights: ArrayLike = 1.0,
         force_arm: float | None = None,
-        rigid: Sequence[str] = (),
+        rigid: Sequence[str] | None = (),
     ) -> None:
         checked_mechanism(robot)
         self.robot = robot

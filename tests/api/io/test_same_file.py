@@ -456,5 +456,7 @@ def test_cell(case, program, version, text):
             pytest.skip(f"{program} is not installed")
         if installed != version:
             pytest.skip(f"{program} {version} is not installed, but {installed}")
+    if not version and ROWS[case][0].endswith(".usda"):
+        pytest.importorskip("pxr")
     if text != NOTHING:
         assert text.partition(";")[0] == measured(program, case)
