@@ -85,15 +85,16 @@ def _kind(transmission: Element) -> str:
 
 
 def transmissions(robot: Element) -> Iterator[tuple[Element, list[str], list[str], Array, dict[str, Any]]]:
-    """Yield the differentials and four-bar linkages of ros_control and ros2_control; warn about those that are not complete.
+    """Yield the differentials and four-bar linkages of ros_control and ros2_control with rotor inertia; warn about those that are not complete.
 
-    Each has its element, motors, joints, matrix and other arguments of ``Builder.add_transmission``.
+    Without rotor inertia they do not change the motion, and the motors are those of the joints, as in other programs. Each has its element, motors, joints, matrix and other arguments of ``Builder.add_transmission``.
     """
     inside = (part for control in robot.all("ros2_control") for part in control.all("transmission"))
     for element in (*robot.all("transmission"), *inside):
-        if (kind := _kind(element)) not in RATIOS:
-            continue
         motors, joints = (sorted(element.all(tag), key=_role) for tag in ("actuator", "joint"))
+        rotors = [_armature([motor]) for motor in motors]
+        if (kind := _kind(element)) not in RATIOS or not any(rotors):
+            continue
         if (len(motors), len(joints)) != (2, 2):
             element.note(
                 f"{element} is not read: {len(motors)} actuators and {len(joints)} joints; expected two of each"
@@ -104,7 +105,7 @@ def transmissions(robot: Element) -> Iterator[tuple[Element, list[str], list[str
             for end in (*motors, *joints)
         ]
         matrix, zeros = np.array(RATIOS[kind](*ratios)), [joint.child_number("offset", 0.0) for joint in joints]
-        numbers = {"offset": -matrix @ zeros, "rotor_inertia": [_armature([motor]) for motor in motors]}
+        numbers = {"offset": -matrix @ zeros, "rotor_inertia": rotors}
         names = [[end.text("name") for end in ends] for ends in (motors, joints)]
         yield element, names[0], names[1], matrix, numbers
 

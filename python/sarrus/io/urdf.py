@@ -25,7 +25,7 @@ a link called "ground"        becomes the body "ground_link", with a warning: "g
 drake:…                       ball, planar, screw and universal joints, and :mod:`sarrus.io.extensions`; <frame>: a frame
 transmission, ros2_control    the joints in these elements are actuated, and all others are passive, with a warning. Without these elements, all
                               moving joints are actuated, except joints that follow another joint. DifferentialTransmission and
-                              FourBarLinkageTransmission become transmissions, whose motors drive the joints (`Builder.add_transmission`)
+                              FourBarLinkageTransmission with a rotor inertia become transmissions (`Builder.add_transmission`)
 `<collision>`                 a collision shape (`robot.contacts`): box, cylinder, sphere; a mesh, if its file exists, against planes.
                               Its friction is `<mu1>` in Gazebo's extensions of the link, or Drake's
 sensor, calibration,          ignored, because they do not affect the dynamics

@@ -21,7 +21,8 @@ ROS2 = """<ros2_control name="wrist" type="system">
     <joint name="j"><command_interface name="position"/></joint><joint name="k"><command_interface name="position"/></joint>
     <transmission name="t"><plugin>transmission_interface/{}</plugin>
       <actuator name="right" role="actuator2"><mechanical_reduction>30</mechanical_reduction></actuator>
-      <actuator name="left" role="actuator1"><mechanical_reduction>20</mechanical_reduction></actuator>
+      <actuator name="left" role="actuator1"><mechanical_reduction>20</mechanical_reduction>
+        <drake:rotor_inertia value="1e-4"/><drake:gear_ratio value="3"/></actuator>
       <joint name="j" role="joint1"><mechanical_reduction>2</mechanical_reduction><offset>0.5</offset></joint>
       <joint name="k" role="joint2"><mechanical_reduction>-3</mechanical_reduction></joint>
     </transmission></ros2_control>"""
@@ -53,8 +54,16 @@ def test_transmissions_of_ros_control(kind, text):
     assert (robot.actuated, robot.warnings) == (("left", "right"), ())
     q = robot.assemble(fixed={"left": 7.0, "right": -11.0})
     assert_allclose([q[robot.joint(name).q_slice][0] for name in "jk"], joints_of(kind, 7.0, -11.0), rtol=1e-12)
-    assert robot.joint("left").type.armature[0] == pytest.approx(9e-4 if text is ROS1 else 0.0, rel=1e-15)
+    assert robot.joint("left").type.armature[0] == pytest.approx(9e-4, rel=1e-15)
     assert_allclose(robot.constraint_residual(robot.assemble()), 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("text", [ROS1, ROS2], ids=["ros_control", "ros2_control"])
+def test_transmissions_without_rotor_inertia(text):
+    """They do not change the motion: the joints are those of other programs, and have the motors."""
+    text = text.replace('<drake:rotor_inertia value="1e-4"/>', "")
+    robot = sarrus.loads(urdf(text.format("DifferentialTransmission")))
+    assert (robot.joints[1:], robot.actuated, robot.nc, robot.warnings) == (("j", "k"), ("j", "k"), 0, ())
 
 
 def test_incomplete_transmissions():
