@@ -480,8 +480,8 @@ class PySimulation {
     return py::make_tuple(state, numbers, status);
   }
 
-  /// Return the generalised force (n, nv), without that of AppliedWrench, in states (n, size) at times (n,). Parameters are (parameters,), or (n, parameters) if they differ between
-  /// states; default: those of the run.
+  /// Return the generalised force (n, nv), without that of AppliedWrench, in states (n, size) at times (n,). Parameters are (parameters,), or
+  /// (n, parameters) if they differ between states; default: those of the run.
   Numbers efforts(const Numbers& times, const Numbers& x, const std::optional<Numbers>& parameters) {
     Plan plan = plan_;
     plan.force_elements = plan_.force_elements.without<AppliedWrench>();

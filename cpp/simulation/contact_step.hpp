@@ -541,11 +541,11 @@ class ContactStep {
   int nv_;
   GapTreatment gaps_;
   bool pushed_ = false;
+  SoftForces soft_;  // stiffness and damping of force elements between bodies, at the middle of the step
   // (nv + rows) generalised impulse of contacts, stops and dry friction (nv), then multipliers of loops (rows), which have the sign of the saddle
   // equation's solutions
   double* impulse_ = nullptr;
   // (nv) derivative of the impulse of implicit terms with respect to the change of velocity, without the tree's springs; null: not required
-  SoftForces soft_;
   double* late_ = nullptr;
   struct {
     double positions = 0.0, kinematics = 0.0, momentum = 0.0, natural_map = 0.0;
