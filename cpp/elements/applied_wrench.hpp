@@ -31,12 +31,8 @@ struct AppliedWrench : ForceElement {
     components(e[scale], [&](const Law* law) { return e.value(law); }, w);
     Vec3<T> moment = vec3<T>(w[0], w[1], w[2]), force = vec3<T>(w[3], w[4], w[5]);
     if (!world_aligned) moment = X.R * moment, force = X.R * force;
-    for (int b = frame.link; b > 0; b = e.tree.link[b].parent) {
-      const Link& joint = e.tree.link[b];
-      const Vec3<T> about_joint = moment + cross(Vec3<T>(X.p - state.X[b].p), force);
-      for (int k = joint.iv; k < joint.iv + joint.nv; ++k)
-        e.tau[k] += dot(state.column[k].linear, force) + dot(state.column[k].angular, about_joint);
-    }
+    add_point_force(e.tree, state, frame.link, X.p, force, e.tau);
+    add_moment(e.tree, state, frame.link, moment, e.tau);
   }
 };
 

@@ -36,7 +36,7 @@ struct GasSpring : BetweenFrames {
     const T gas = e[force] * power(volume, T(-e[exponent]));
     const T stop = e[stop_stiffness] * (most(x - e[stroke], T(0.0)) + least(x, T(0.0))), room = abs(stop);
     T chord = e[damping] + e[friction] / sqrt(v * v + e[slip_velocity] * e[slip_velocity]) +
-              least(e[stop_damping], room / most(abs(v), T(1e-9)));
+              least(e[stop_damping], room / most(abs(v), e[slip_velocity] * T(1e-6)));  // no division by zero
     if (e.chord) e.chords.frozen ? chord = *e.chord : * e.chord = chord;
     add_wrench(e, p, Force<T>{zero3<T>(), n * (gas + stop - chord * v)}, e.tau);
     e.press(room > T(0.0));
