@@ -487,7 +487,25 @@ class PySimulation {
     plan.force_elements = plan_.force_elements.without<AppliedWrench>();
     return at_states(times, x, parameters, tree_.nv, [&](double time, const double* parameter, const double* row, double* tau) {
       plan.force_elements.parameters = plan_.force_elements.parameters;
-      simulation_.kernels.forces(tree_, plan, parameter, time, row, tau);
+      simulation_.kernels.forces(tree_, plan, parameter, time, row, tau, nullptr);
+    });
+  }
+  /// Return the wrenches (n, 6 k) of elements on the k named frames in these states, at the frames' origins and in their axes, without those of
+  /// rigid contact, AppliedWrench and functions of the caller. The names contain all frames on which elements act.
+  Numbers pushes(const Numbers& times, const Numbers& x, const std::vector<std::string>& names,
+                 const std::optional<Numbers>& parameters) {
+    Plan plan = plan_;
+    plan.controller = nullptr;
+    std::vector<int> places;
+    for (const std::string& name : names) places.push_back(mechanism_.number_of(mechanism_.placed_frame(name)));
+    std::vector<double> tau(static_cast<std::size_t>(tree_.nv)),
+        all(6 * static_cast<std::size_t>(1 + *std::max_element(places.begin(), places.end())));
+    const Count width = 6 * static_cast<Count>(places.size());
+    return at_states(times, x, parameters, width, [&](double time, const double* parameter, const double* row, double* out) {
+      plan.force_elements.parameters = plan_.force_elements.parameters;
+      std::fill(all.begin(), all.end(), 0.0);
+      simulation_.kernels.forces(tree_, plan, parameter, time, row, tau.data(), all.data());
+      for (const int place : places) out = std::copy_n(all.data() + 6 * place, 6, out);
     });
   }
   /// Return the wrenches (n, 6 k) of the k AppliedWrench in these states, in the axes in which they are given.
@@ -791,6 +809,7 @@ void bind_simulation(py::module_& m) {
       .def("friction", &PySimulation::friction, py::arg("times"), py::arg("x"), py::arg("step"),
            py::arg("parameters") = py::none())
       .def("efforts", &PySimulation::efforts, py::arg("times"), py::arg("x"), py::arg("parameters") = py::none())
+      .def("pushes", &PySimulation::pushes, py::arg("times"), py::arg("x"), py::arg("names"), py::arg("parameters") = py::none())
       .def("loads", &PySimulation::loads, py::arg("times"), py::arg("x"), py::arg("parameters") = py::none());
 }
 

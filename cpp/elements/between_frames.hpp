@@ -43,6 +43,12 @@ struct BetweenFrames : ForceElement {
     });
   }
 
+  /// Apply the wrench F at the point p (world) to the body of `frame`, and its opposite to the body of `on`.
+  template <class T> void push_apart(ElementCall<T>& e, const Vec3<T>& p, const Force<T>& F) const {
+    add_wrench(e, p, F, e.tau);
+    note_load(e, frame, p, F), note_load(e, on, p, Force<T>(F * T(-1.0)));
+  }
+
   /// True if steps of this scalar type may be implicit in rows.
   template <class T> static constexpr bool takes_rows = std::is_same_v<T, double>;
   /// Add a stiffness and a damping along the row whose unit wrench is F.

@@ -52,7 +52,7 @@ struct Bushing : BetweenFrames {
     const T *k = e[stiffness], *c = e[damping], *f = e[preload];
     Vec3<T> force[2];
     for (int i = 0; i < 6; ++i) force[i / 3](i % 3) = f[i] - k[i] * (i < 3 ? theta : d)(i % 3) - c[i] * rate[i / 3](i % 3);
-    add_wrench(e, p, wrench(force[0], force[1]), e.tau);
+    push_apart(e, p, wrench(force[0], force[1]));
     if constexpr (takes_rows<T>)
       for (int i = 0; e.rows && i < 6; ++i) {
         Vec3<T> unit[2] = {zero3<T>(), zero3<T>()};

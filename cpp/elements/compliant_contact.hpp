@@ -36,7 +36,7 @@ struct CompliantContact : ForceElement {
     if (!any(touches)) return;
     const Vec3<T> p = center - n * T(radius);
     const Vec3<T> u = point_velocity(e.tree, state, frame.link, p, e.v);
-    add_point_force(e.tree, state, frame.link, p, law.response(e, touches, depth, n, u).force, e.tau);
+    push(e, frame, p, law.response(e, touches, depth, n, u).force);
   }
 
  private:

@@ -145,6 +145,8 @@ template <class T> struct ElementCall {
   SoftForces* rows = nullptr;  // stiffness and damping between bodies, for the same steps; or null
   Chords<T> chords{};
   Surroundings<T> around{};
+  // wrenches [moment; force] that elements apply to frames, at each frame's origin and in its axes (6 for each frame of the tree); null: not required
+  T* loads = nullptr;
   bool rigid = false;  // true: contacts and stops are rows of the step, and apply no forces themselves
   // upper bound of (rate at which a controller's z approaches a limit) / (distance of z from the limit) [1/s]
   double unwinding = 1e3;
@@ -240,6 +242,22 @@ template <class T>
 SARRUS_INLINE void add_moment(const Tree& tree, const LoopState<T>& state, int link, const Vec3<T>& moment, T* tau) {
   for (int b = link; b > 0; b = tree.link[b].parent)
     for (int k = tree.link[b].iv; k < tree.link[b].iv + tree.link[b].nv; ++k) tau[k] += dot(state.column[k].angular, moment);
+}
+
+/// Add the wrench F at the point p (world) on the body of a frame to the wrenches on frames, if these are required.
+template <class T> SARRUS_INLINE void note_load(ElementCall<T>& e, const BodyFrame& frame, const Vec3<T>& p, const Force<T>& F) {
+  if constexpr (std::is_same_v<T, double>) {  // wrenches are computed for recorded states, one by one
+    if (!e.loads) return;
+    const Transform<T> X = e.bodies().X[frame.link] * frame.on_the_link<T>(e.tree);
+    const Vec3<T> moment = transpose_times(X.R, Vec3<T>(F.angular + cross(Vec3<T>(p - X.p), F.linear))),
+                  force = transpose_times(X.R, F.linear);
+    for (int k = 0; k < 3; ++k) e.loads[6 * frame.placed + k] += moment(k), e.loads[6 * frame.placed + 3 + k] += force(k);
+  }
+}
+/// Apply a force f at the point p (world) to the body of a frame.
+template <class T> SARRUS_INLINE void push(ElementCall<T>& e, const BodyFrame& frame, const Vec3<T>& p, const Vec3<T>& f) {
+  add_point_force(e.tree, e.bodies(), frame.link, p, f, e.tau);
+  note_load(e, frame, p, Force<T>{zero3<T>(), f});
 }
 
 /// Return the velocity of the point p (world) of a body.

@@ -38,7 +38,7 @@ struct GasSpring : BetweenFrames {
     T chord = e[damping] + e[friction] / sqrt(v * v + e[slip_velocity] * e[slip_velocity]) +
               least(e[stop_damping], room / most(abs(v), e[slip_velocity] * T(1e-6)));  // no division by zero
     if (e.chord) e.chords.frozen ? chord = *e.chord : * e.chord = chord;
-    add_wrench(e, p, Force<T>{zero3<T>(), n * (gas + stop - chord * v)}, e.tau);
+    push_apart(e, p, Force<T>{zero3<T>(), n * (gas + stop - chord * v)});
     e.press(room > T(0.0));
     if constexpr (takes_rows<T>) {
       const double stop_slope = room > 0.0 ? e[stop_stiffness] : 0.0;

@@ -33,7 +33,7 @@ struct PinClearance : BetweenFrames {
     const Vec3<T> n = off * (T(-1.0) / distance), p = pin.p - n * e[radius];  // from the wall to the pin's axis
     const T depth = select(touches, distance - e[clearance], T(1.0));
     const auto contact = law.response(e, touches, depth, n, relative_velocity(e, p).linear);
-    add_wrench(e, p, Force<T>{zero3<T>(), contact.force}, e.tau);
+    push_apart(e, p, Force<T>{zero3<T>(), contact.force});
     if constexpr (takes_rows<T>) {
       if (!e.rows) return;
       add_row(e, p, {zero3<T>(), n}, e[law.exponent] * contact.pressure / depth, contact.damping);

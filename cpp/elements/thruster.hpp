@@ -21,8 +21,7 @@ struct Thruster : ForceElement {
     const LoopState<T>& state = e.bodies();
     const Transform<T>&X = state.X[frame.link], &at = frame.on_the_link<T>(e.tree);
     const T force = e.within(limits, e.value(thrust));
-    add_point_force(e.tree, state, frame.link, Vec3<T>(X.p + X.R * at.p), Vec3<T>(X.R * Vec3<T>(at.R * cast<T>(axis.n)) * force),
-                    e.tau);
+    push(e, frame, Vec3<T>(X.p + X.R * at.p), Vec3<T>(X.R * Vec3<T>(at.R * cast<T>(axis.n)) * force));
   }
 };
 

@@ -70,12 +70,14 @@ double sample_controllers(const Tree& tree, const Plan& plan, const double* para
   return s.status;
 }
 
-double forces_on(const Tree& tree, const Plan& plan, const double* parameter, double time, const double* x, double* tau) {
+double forces_on(const Tree& tree, const Plan& plan, const double* parameter, double time, const double* x, double* tau,
+                 double* loads) {
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
   const auto state = SimulationState<const double>{x, x + tree.nq, x + tree.nq + tree.nv};
   System<double> s{tree, arena, plan, parameter};
   s.held_values = x + s.integrated(), s.since = time, s.has_springs = false;
+  s.loads = loads;
   s.forces(time, state.q, state.v, state.z, tau, arena.take<double>(plan.force_elements.nz));
   return s.status;
 }

@@ -80,8 +80,10 @@ struct SimulationKernels {
                   const double* guard, const double* dense, double* end_state);
   /// Take the controllers' samples that are due at the time of a state.
   double (*sample)(const Tree&, const Plan&, const double* parameter, double time, double* x);
-  /// Compute the generalised force of all force elements and functions of the caller, without springs of the mechanism.
-  double (*forces)(const Tree&, const Plan&, const double* parameter, double time, const double* x, double* tau);
+  /// Compute the generalised force of all force elements and functions of the caller, without springs of the mechanism. `loads`: null, or six
+  /// numbers for each frame of the tree, to which the wrenches of elements are added (at its origin and in its axes; without rigid contact and
+  /// AppliedWrench).
+  double (*forces)(const Tree&, const Plan&, const double* parameter, double time, const double* x, double* tau, double* loads);
   /// Compute the force (nv + loop_nv) of dry friction along every joint at a state, for a run with steps of about this length.
   double (*friction)(const Tree&, const Plan&, const double* parameter, double time, double step, const double* x, double* force);
   /// Compute coordinates and velocities of the tree's joints at x, followed by those of loop joints.

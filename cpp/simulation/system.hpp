@@ -83,6 +83,7 @@ template <class T> struct System {
   // stiffness and damping of elements along all joints in the last evaluation; null: not required
   T *stiffness = nullptr, *damping = nullptr;
   SoftForces* rows = nullptr;  // stiffness and damping of elements between bodies in the last evaluation; null: not required
+  T* loads = nullptr;  // wrenches of elements on frames in the last evaluation (6 for each frame); null: not required
   const T* late = nullptr;  // additional generalised force (nv), which implicit_midpoint.hpp sets; null: none
   // generalised force (nv), in the last evaluation, of all forces that do work, without dampers of the mechanism; null: work is not computed
   T* acting = nullptr;
@@ -163,6 +164,7 @@ template <class T> struct System {
     ElementCall<T> e = {described(), arena, parameter, time, all.q, all.v, z, all.nv, motor, along, z_dot};
     e.held_values = held_values, e.chords = chords, e.rigid = rigid;
     if (rows) e.rows = rows, rows->count = 0;
+    e.loads = loads;
     if (stiffness) {
       e.stiffness = stiffness, e.damping = damping;
       for (int k = 0; k < tree.nv + tree.loop_nv; ++k) stiffness[k] = damping[k] = T(0.0);

@@ -424,16 +424,18 @@ def trajectory_of(mechanism: Mechanism, t: Array, x: Array, counted: int, **fact
     return Trajectory(mechanism, t, q, v, internal_state=z, loop_q=loop_q, **facts)
 
 
-PLACED = ("AppliedWrench", "RigidContact", "CollisionContacts")  # elements whose wrenches a Trajectory has
+PLACED = ("AppliedWrench", "RigidContact", "CollisionContacts")  # elements whose wrenches a Trajectory has already
 
 
-def forces_of(setup: Setup, core: _core.Simulation, dt: float, parameters: Array | None = None) -> dict[str, Any]:
+def forces_of(
+    setup: Setup, core: _core.Simulation, dt: float, parameters: Array | None = None, functions: Sequence[Any] = ()
+) -> dict[str, Any]:
     """Return the arguments of a trajectory for its forces: efforts and friction, evaluated when they are needed, its loads, and its rigid contacts.
 
-    Parameters of force elements are those of the core, or `parameters` (n, parameters) at each sample.
+    Parameters of force elements are those of the core, or `parameters` (n, parameters) at each sample. `functions` are those that may return wrenches.
     """
 
-    def at_samples(forces: Callable[..., Array], *arguments: float) -> Efforts:
+    def at_samples(forces: Callable[..., Array], *arguments: Any) -> Efforts:
         return lambda t, q, v, z: forces(t, np.concatenate([q, v, z], axis=-1), *arguments, parameters=parameters)
 
     rigid = zip((term for term in setup.terms if term["kind"] == "RigidContact"), core.rigid_contacts, strict=True)
@@ -456,17 +458,37 @@ def forces_of(setup: Setup, core: _core.Simulation, dt: float, parameters: Array
             wrenches[frame] = wrenches[frame] + w if frame in wrenches else w
         return wrenches
 
-    efforts = at_samples(core.efforts)
-    # elements with wrenches on bodies that `efforts` only has as a generalised force
-    others = [term for term in setup.terms if "frame" in term and term["kind"] not in PLACED]
-    cast(Any, efforts).at_frames = tuple(f"{term['kind']} of '{term['frame']}'" for term in others)
+    pushing = [term for term in setup.terms if "frame" in term and term["kind"] not in PLACED]
+    frames = sorted({term[end] for term in pushing for end in ("frame", "on") if end in term})
+
+    def pushes(t: Array, q: Array, v: Array, z: Array) -> dict[str, Array]:
+        """Return the wrenches of elements and functions: frame name -> (n, 6)."""
+        wrenches: dict[str, Array] = {}
+        if frames and len(t):
+            of_elements = at_samples(core.pushes, frames)(t, q, v, z)
+            wrenches = dict(zip(frames, np.split(of_elements, len(frames), axis=1), strict=True))
+            wrenches.pop("ground", None)
+        for k, state in enumerate(zip(t.tolist(), q, v, strict=True)):
+            for function in functions:
+                for frame, wrench in parts_of(function(*state))[1].items():
+                    wrenches.setdefault(frame, np.zeros((len(t), 6)))[k] += wrench
+        return wrenches
+
     return {
-        "efforts": efforts,
+        "efforts": at_samples(core.efforts),
+        "pushes": pushes if frames or functions else None,
         "loads": loads if applied else None,
         "friction": friction,
         "touching": core.touching,
         "on_planes": tuple(planes),
     }
+
+
+def parts_of(answer: Any) -> tuple[Any, Mapping[str, Any]]:
+    """Return the efforts and the wrenches that a function returned; a tuple of nv numbers is an effort, not (effort, wrenches)."""
+    if isinstance(answer, tuple) and len(answer) == 2 and (answer[1] is None or isinstance(answer[1], Mapping)):
+        return answer[0], answer[1] or {}
+    return answer, {}
 
 
 # ---- initial states --------------------------------------------------------------------------------------------------

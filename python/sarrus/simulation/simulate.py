@@ -10,7 +10,7 @@ import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -263,10 +263,15 @@ class Integration:
             raise ShapeError("force elements have values or functions that differ from run to run; use simulate_many()")
         self.prepared, self.setup, self.stepping, self.events = prepared, prepared.setup, stepping, events
         self.mechanism, self.split = mechanism, (mechanism.nq, mechanism.nq + mechanism.nv)
-        call = force(mechanism, prepared.functions) if prepared.functions else None
+        self.call = call = force(mechanism, prepared.functions) if prepared.functions else None
         sampled = [force(mechanism, group, sampled=True) if group else None for group in forces.sampled]
         functions = [(event._value, event.direction, event.terminal) for event in events]
         self.core = prepared.setup.core(forces.parameters, call, sampled, functions)
+
+    @property
+    def pushing(self) -> Sequence[Controller]:
+        """Functions of the run, if any of them has returned a wrench."""
+        return self.prepared.functions if self.call and cast(Any, self.call).frames else ()
 
     def begin(self, q: Any, v: Any, every: int) -> None:
         """Set the initial state, projected onto the loops, and the number of steps into which dt is divided."""
@@ -374,7 +379,7 @@ class Integration:
             outcome = "interrupted" if status == Status.INTERRUPTED else "diverged"
         found = [np.array([time for index, time in core.found if index == k]) for k in range(len(self.events))]
         events = {event.name: times for event, times in zip(self.events, found, strict=True)}
-        facts = setup.forces_of(self.setup, core, state["dt"])
+        facts = setup.forces_of(self.setup, core, state["dt"], functions=self.pushing)
         facts |= {"events": events, "status": outcome, "checkpoint": state}
         if not (core.calls or self.setup.terms):
             facts["efforts"] = np.zeros((len(t), self.mechanism.nv))
@@ -610,7 +615,7 @@ def force(mechanism: Mechanism, functions: Sequence[Controller], sampled: bool =
 
     The function for `sampled` functions, which must not return wrenches, returns efforts (nv,).
     """
-    nv, part = mechanism.nv, 0 if sampled else slice(2)
+    nv, part, frames = mechanism.nv, 0 if sampled else slice(2), set[str]()
 
     def forces(t: float, q: Array, v: Array) -> Array:
         total = np.zeros((2, nv))
@@ -618,22 +623,21 @@ def force(mechanism: Mechanism, functions: Sequence[Controller], sampled: bool =
             total += np.nan  # the motion has diverged; the controller is not called with NaN
             return total[part]
         for function in functions:
-            answer, wrenches = function(t, q, v), None
-            # a tuple of nv numbers is an effort, not (effort, wrenches)
-            if isinstance(answer, tuple) and len(answer) == 2 and (answer[1] is None or isinstance(answer[1], Mapping)):
-                answer, wrenches = answer
+            answer, wrenches = setup.parts_of(function(t, q, v))
             if sampled and wrenches:
                 raise TypeError(
                     f"a function in SampleAndHold returned wrenches; expected efforts ({nv},) only. Return wrenches from a function "
                     "outside SampleAndHold, or return tau + mechanism.jacobian(q, frame).T @ wrench"
                 )
             total[0] += _returned(answer, nv, "tau")
-            for frame, wrench in (wrenches or {}).items():
+            frames.update(wrenches)
+            for frame, wrench in wrenches.items():
                 total[1] += mechanism.jacobian(q, frame).T @ _returned(wrench, 6, f"a wrench on '{frame}'")
         if not np.isfinite(total).all():
             raise StateError(f"the controller returned {total.sum(axis=0)} at t = {t:.9g}: it must be finite")
         return total[part]
 
+    cast(Any, forces).frames = frames  # frames on which a function has returned a wrench
     return forces
 
 

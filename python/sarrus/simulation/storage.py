@@ -48,6 +48,7 @@ from .histories import PlaneContact
 from .setup import Groups, Limit
 
 FORMAT, SWEEP_FORMAT = 3, 1  # version numbers of the .npz formats
+PLACED = {"wrench": "wrenches", "push": "pushes"}  # prefix in a file -> argument of a trajectory
 SAMPLES = ("t", "q", "v", "a", "internal_state", "loop_q", "friction")
 IN_SWEEP = ("t", "q", "v", "status", "internal_state", "excess", "stiffness")
 IN_FILE = {"internal_state": "z"}  # names of arrays in files, if they differ from the names of the arguments
@@ -72,7 +73,7 @@ def write_npz(path: Path, contents: Mapping[str, Any]) -> None:
     samples = {name: contents[name] for name in SAMPLES} | {"tau": contents["efforts"]}
     arrays: dict[str, Any] = {IN_FILE.get(name, name): x for name, x in samples.items() if x is not None}
     arrays |= {f"event_{k}": at for k, at in enumerate(events.values())}
-    arrays |= {f"wrench:{name}": wrench for name, wrench in contents["wrenches"].items()}
+    arrays |= {f"{kind}:{name}": x for kind in PLACED for name, x in contents[PLACED[kind]].items()}
     _write(path, mechanism, notes, pickled, arrays)
 
 
@@ -97,9 +98,12 @@ def read_npz(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
     arrays, described, facts = _opened(path, "trajectory", FORMAT, ("t", "q", "v"), facts_of)
     mechanism, pickled = _mechanism_of(path, arrays, described, mechanism, "Trajectory")
     samples = {name: arrays.get(IN_FILE.get(name, name)) for name in SAMPLES} | {"efforts": arrays.get("tau")}
-    wrenches = {name[7:]: x for name, x in arrays.items() if name.startswith("wrench:")}
+    placed = {
+        argument: {name.partition(":")[2]: x for name, x in arrays.items() if name.startswith(f"{kind}:")}
+        for kind, argument in PLACED.items()
+    }
     checkpoint = pickled[0] if pickled else None
-    return {"mechanism": mechanism, **samples, "wrenches": wrenches, **facts, "checkpoint": checkpoint}
+    return {"mechanism": mechanism, **samples, **placed, **facts, "checkpoint": checkpoint}
 
 
 def write_sweep(path: Path, contents: Mapping[str, Any]) -> None:

@@ -297,7 +297,8 @@ class SwitchedIntegration(Integration):
         W = A M⁻¹ Aᵀ maps their forces to accelerations, r = A a without these forces; `reference` is the acceleration that the capacity causes in the
         tree without loops; move(efforts) is forward dynamics with the efforts tau of all other forces.
         """
-        x, facts = np.concatenate([q, v, z])[None], setup.forces_of(phase.setup, phase.core, self.dt)
+        x = np.concatenate([q, v, z])[None]
+        facts = setup.forces_of(phase.setup, phase.core, self.dt, functions=phase.pushing)
         run = setup.trajectory_of(phase.mechanism, np.array([t]), x, phase.core.counted, **facts)
         mechanism, tau = run._acting
         A = np.array([s.A[0] for s in soft]).reshape(len(soft), len(v))
@@ -354,8 +355,12 @@ class SwitchedIntegration(Integration):
         """Set the trajectory of the mechanism without switches, whose forces are efforts and wrenches, and the data of all phases."""
         phases, runs = [phase for phase, _ in self.phases], [phase.trajectory for phase, _ in self.phases]
         self.first, (n, t) = runs[0], (np.cumsum([0, *map(len, runs)]), np.concatenate([run.t for run in runs]))
-        tau, wrenches = np.concatenate([run.tau for run in runs]), dict[str, Array]()
+        tau, wrenches, pushes = np.concatenate([run.tau for run in runs]), dict[str, Array](), dict[str, Array]()
         for (phase, engaged), run, rows in zip(self.phases, runs, map(slice, n[:-1], n[1:]), strict=True):
+            for frame, wrench in run._pushes.items():
+                pushes.setdefault(frame, np.zeros((n[-1], 6)))[rows] = wrench
+            for frame, wrench in run.wrenches.items():
+                wrenches.setdefault(frame, np.zeros((n[-1], 6)))[rows] = wrench
             for s, at_parent in engaged:
                 if s.rows:
                     tau[rows] += run.reactions.multipliers[:, self._rows(phase.mechanism, s)] @ s.A
@@ -383,6 +388,7 @@ class SwitchedIntegration(Integration):
         )
         self.trajectory = Trajectory(
             self.mechanism, t[keep], **arrays, efforts=tau[keep], wrenches={body: wrench[keep] for body, wrench in wrenches.items()},
+            pushes={frame: wrench[keep] for frame, wrench in pushes.items()},
             events={event.name: np.concatenate([run.events[event.name] for run in runs]) for event in self.events},
             status=status, statistics=self._statistics(seconds) | {"switches": self.changes}, touching=self.first.touching, on_planes=self.first.on_planes,
         )  # fmt: skip

@@ -18,10 +18,9 @@ import numpy as np
 
 from .._arrays import Array, ArrayLike, check_mapping, checked_names, checked_path, checked_truth, real_array
 from .._renamed import renamed_arguments, renamed_attribute
-from .._showing import listed
 from ..dynamics.loop_operations import LoopReactions
 from ..dynamics.reactions import compliance_roots, least_reactions
-from ..errors import ModelError, NotRealizableError, ShapeError, StateError, warn_of_model
+from ..errors import ModelError, NotRealizableError, ShapeError, StateError
 from ..laws import Law
 from ..mechanism import Mechanism, checked_mechanism
 
@@ -57,6 +56,7 @@ class Trajectory:
         function (t, q, v, z) that computes them. None: Coulomb friction against each velocity, zero at rest
     wrenches : frame name to wrenches (n, 6) or (6,) [moment; force] on the mechanism, in that frame's axes at its origin, in addition to
         the efforts [N m, N]
+    pushes : wrenches of force elements and functions, like `wrenches`, but included in the efforts; or the function (t, q, v, z) that computes them
     statistics : cost and errors of the simulation:
 
         - "method", "dt", "steps", "rejected", "evaluations", "seconds". If the default steps were divided, dt [s] is a fraction of the time between
@@ -111,6 +111,7 @@ class Trajectory:
     wrenches: dict[str, Array]
     _given_friction: Efforts | Array | None
     _given_a: Array | None
+    _given_pushes: Callable[[Array, Array, Array, Array], dict[str, Array]] | dict[str, Array]
     statistics: dict[str, Any]
     status: str
     events: dict[str, Array]
@@ -129,6 +130,7 @@ class Trajectory:
         friction: Efforts | ArrayLike | None = None, wrenches: Mapping[str, ArrayLike] | None = None,
         statistics: Mapping[str, Any] | None = None, status: str = "finished", events: Mapping[str, ArrayLike] | None = None,
         checkpoint: dict[str, Any] | None = None, touching: tuple[int, int, int] | None = None, on_planes: Sequence[PlaneContact] = (),
+        pushes: Callable[[Array, Array, Array, Array], dict[str, Array]] | Mapping[str, ArrayLike] | None = None,
     ) -> None:  # fmt: skip
         times = _kept(real_array("t", t))
         if times.ndim != 1:
@@ -155,6 +157,7 @@ class Trajectory:
             _given_friction=rows("friction", friction, mechanism._all_nv), wrenches=_wrenches(mechanism, wrenches, times),
             statistics=dict(statistics or {}), status=status, checkpoint=checkpoint, touching=touching, on_planes=_checked_contacts(on_planes),
             events={name: _kept(real_array(f"times of event '{name}'", at)) for name, at in (events or {}).items()},
+            _given_pushes=pushes if callable(pushes) else _wrenches(mechanism, pushes, times),
         )  # fmt: skip
 
     @classmethod
@@ -242,7 +245,8 @@ class Trajectory:
         names = ["mechanism", "t", "q", "v", "internal_state", "loop_q", "friction", "wrenches"]
         names += ["statistics", "status", "events", "checkpoint", "touching", "on_planes"]
         # store the values of efforts and friction, because the functions that compute them cannot be pickled
-        return {name: getattr(self, name) for name in names} | {"efforts": self._known_efforts, "a": self._given_a}
+        known = {"efforts": self._known_efforts, "a": self._given_a, "pushes": self._pushes}
+        return {name: getattr(self, name) for name in names} | known
 
     # ---- quantities computed from the samples ------------------------------------------------------------------------
 
@@ -295,17 +299,24 @@ class Trajectory:
         return {} if self._contacts is None else self._contacts.by_pair(len(self))
 
     @cached_property
+    def _pushes(self) -> dict[str, Array]:
+        """Wrenches of force elements and functions on frames: name -> (n, 6) [N m, N]."""
+        given = self._given_pushes
+        if not callable(given):
+            return given
+        z = np.empty((len(self), 0)) if self.internal_state is None else self.internal_state
+        return {name: _kept(wrench) for name, wrench in given(self.t, self.q, self.v, z).items()}
+
+    @cached_property
     def _pushed(self) -> dict[str, Array]:
-        """Wrenches of rigid contact on bodies: name -> (n, 6) [N m, N]."""
-        return {} if self._contacts is None else self._contacts.wrenches(self.mechanism, self.q)
+        """Wrenches that the efforts include, with those of rigid contact: name of the frame or body -> (n, 6) [N m, N]."""
+        contact = {} if self._contacts is None else self._contacts.wrenches(self.mechanism, self.q)
+        return summed(self._pushes, contact)
 
     @cached_property
     def _loads(self) -> dict[str, Array]:
-        """Sum of `wrenches` and the wrenches of rigid contact: name of the frame or body -> (n, 6) [N m, N]."""
-        loads = dict(self.wrenches)
-        for name, wrench in self._pushed.items():
-            loads[name] = loads[name] + wrench if name in loads else wrench
-        return loads
+        """Sum of `wrenches` and the wrenches that the efforts include: name of the frame or body -> (n, 6) [N m, N]."""
+        return summed(self.wrenches, self._pushed)
 
     def _evaluated(self, name: str, values: Efforts | Array, wide: int) -> Array:
         """Return the forces (n, wide) of an argument, evaluated if it is a function."""
@@ -384,8 +395,7 @@ class Trajectory:
     def reactions(self) -> LoopReactions:
         """Reactions of the loop constraints; empty without loops. For the wrenches of all joints, see :meth:`joint_wrenches`.
 
-        Forces of rigid contact and `wrenches` act at their points of application. Other forces on bodies (compliant contact, a function's wrench on a
-        frame) are represented only by their generalised force in `tau`.
+        Forces on bodies (contact, force elements, wrenches) act at their points of application.
 
         Raises ModelError if the applied forces are unknown.
         """
@@ -421,9 +431,9 @@ class Trajectory:
         compliance : compliance of joints, which determines wrenches that are indeterminate for rigid bodies, as in
             :meth:`Mechanism.joint_wrenches`
 
-        Raises the errors of :meth:`Mechanism.joint_wrenches`, and ModelError if the applied forces are unknown. A ModelWarning names force elements such as
-        :class:`~sarrus.control.Bushing`, whose wrenches on bodies are replaced by the same generalised force in the joints. This also holds for
-        wrenches that a Python function returns; those of :func:`sarrus.simulate`'s argument ``wrenches`` act at their frames.
+        Forces of elements such as :class:`~sarrus.control.Bushing`, and wrenches that functions return, act on the bodies of their frames.
+
+        Raises the errors of :meth:`Mechanism.joint_wrenches`, and ModelError if the applied forces are unknown.
 
         Examples
         --------
@@ -441,11 +451,6 @@ class Trajectory:
         from ..analysis.actuation import joint_wrenches_with
         from .histories import JointWrenchHistory
 
-        if at_frames := getattr(self.efforts, "at_frames", ()):
-            warn_of_model(
-                f"wrenches of {listed(at_frames)} are replaced by the same generalised force in the joints, so joint wrenches do not include "
-                "where they act; pass known forces as wrenches= of simulate()"
-            )
         mechanism = self.mechanism
         options: dict[str, Any] = {"wrenches": self._loads}
         options["compliance"] = None if compliance is None else compliance_roots(mechanism, compliance)
@@ -789,6 +794,14 @@ def _evaluated_laws(wrenches: Any, t: ArrayLike) -> Any:
             columns = [x(times) if isinstance(x, Law) else np.full(len(times), x) for x in wrench]
             rows[name] = np.stack(columns, axis=-1)
     return rows
+
+
+def summed(first: Mapping[str, Array], second: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the sums of arrays by name."""
+    total = dict(first)
+    for name, x in second.items():
+        total[name] = total[name] + x if name in total else x
+    return total
 
 
 def _turning_springs(mechanism: Mechanism, name: str) -> list[int]:

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import sarrus
-from sarrus.control import Bushing, CompliantContact, GasSpring, PinClearance
+from sarrus.control import Bushing, CompliantContact, GasSpring, PinClearance, Thruster
 from sarrus.spatial import exp, log
 from tests.small_mechanisms import METHODS, double_pendulum, slider
 
@@ -381,11 +381,104 @@ def test_initial_lengths_of_many_runs():
             sarrus.simulate_many(robot, q, np.zeros((2, 1)), 0.01, GasSpring("p", "ground", lengths, 0.2, 300.0))
 
 
-def test_joint_wrenches_of_forces_at_frames():
-    """A warning names elements whose wrenches act as generalised forces only."""
-    b = sarrus.Builder("slide", gravity=(0, 0, 0))
-    b.add_body("p", sarrus.Inertia.sphere(0.5, 0.1))
-    b.add_joint("slide", sarrus.Prismatic("x"), "ground", "p")
-    run = sarrus.simulate(b.build(), [0.1], [0.0], 0.01, Bushing("p", "ground", 10.0))
-    with pytest.warns(sarrus.ModelWarning, match="wrenches of Bushing of 'p' are replaced"):
-        run.joint_wrenches()
+def mounted_arm(loop=False):
+    """Return a two-link arm with a tool that is welded to its end, optionally held by a link to the ground, and its state at rest."""
+    b = sarrus.Builder("arm")
+    rod = sarrus.Inertia.rod(1.0, (0, 0, 0), (0.5, 0, 0), 0.05)
+    for name in ("upper", "lower", "tool", *(["stay"] if loop else [])):
+        b.add_body(name, rod)
+    b.add_joint("shoulder", sarrus.Revolute("y"), "ground", "upper", at_parent=(0, 0, 1.0))
+    b.add_joint("elbow", sarrus.Universal("y", "z"), "upper", "lower", at_parent=(0.5, 0, 0))
+    b.add_joint(
+        "weld", sarrus.Fixed(), "lower", "tool", at_parent=sarrus.Transform.from_rpy(0.2, 0.3, 0.1, (0.5, 0, 0))
+    )
+    b.add_frame("tip", "tool", sarrus.Transform.from_rpy(0.5, -0.4, 0.2, (0.3, 0.1, 0.05)))
+    b.add_frame("hook", "upper", sarrus.Transform.from_rpy(0.1, 0.2, 0.3, (0.2, 0.1, 0.15)))
+    if loop:
+        b.add_joint("stay pin", sarrus.Spherical(), "upper", "stay", at_parent=(0.25, 0, 0))
+        b.add_joint("stay end", sarrus.Spherical(), "stay", "ground", at_parent=(0.5, 0, 0), at_child=(0.6, 0.1, 0.8))
+    robot = b.build()
+    q = robot.assemble({"shoulder": 0.4, "elbow": [0.3, -0.2]}) if loop else [0.4, 0.3, -0.2]
+    return robot, q, np.zeros(robot.nv)
+
+
+def moved(X, point, force):
+    """Return the wrench (6,) of a force at a point of the world, at the origin and in the axes of a frame with the pose X."""
+    R = X[:3, :3]
+    return np.concatenate([R.T @ np.cross(point - X[:3, 3], force), R.T @ force])
+
+
+# element at rest -> its force on "tip", by the documented law, and the point of the world at which it acts
+LAWS = {
+    "Thruster": (lambda: Thruster("tip", 30.0, axis="y"), lambda p, o, R: (30.0 * R[:, 1], p)),
+    "GasSpring": (
+        lambda: GasSpring("tip", "hook", 1.5, 1.2, 300.0, progression=1.0, stop_stiffness=0.0, stop_damping=0.0),
+        lambda p, o, R: (300.0 * (p - o) / np.linalg.norm(p - o), p),
+    ),
+    "Bushing": (lambda: Bushing("tip", "hook", [0, 0, 0, 200.0, 200.0, 200.0]), lambda p, o, R: (-200.0 * (p - o), (p + o) / 2)),
+    "CompliantContact": (
+        lambda: CompliantContact("tip", 0.3, offset=1.0, stiffness=1e4, exponent=1.0),
+        lambda p, o, R: (np.array([0, 0, 1e4 * max(0.0, 0.3 - (p[2] - 1.0))]), p - [0, 0, 0.3]),
+    ),
+    "PinClearance": (
+        lambda: PinClearance("tip", "ground", 0.1, 0.02, 1e4, exponent=1.0),
+        lambda p, o, R: (-1e4 * (1 - 0.1 / np.hypot(*p[:2])) * np.array([*p[:2], 0.0]), p + 0.02 * np.array([*p[:2], 0.0]) / np.hypot(*p[:2])),
+    ),
+    "function": (
+        lambda: lambda t, q, v: (0.0 * v, {"tip": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "tool": [0, 0, 0, 0, 0, 7.0]}),
+        lambda p, o, R: None,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("loop", [False, True])
+@pytest.mark.parametrize("kind", LAWS)
+def test_joint_wrenches_of_forces_at_frames(kind, loop, tmp_path):
+    """The wrenches of joints, welds included, are those of the same forces as external wrenches; each body is in equilibrium."""
+    robot, q, v = mounted_arm(loop)
+    element, law = LAWS[kind]
+    run = sarrus.simulate(robot, q, v, 0.01, element(), dt=5e-3)
+    tip, hook = robot.pose(run.q[0], "tip"), robot.pose(run.q[0], "hook")
+    if kind == "function":
+        wrenches = {"tip": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "tool": [0, 0, 0, 0, 0, 7.0]}
+    else:
+        force, point = law(tip[:3, 3], hook[:3, 3], tip[:3, :3])
+        assert np.linalg.norm(force) > 1.0
+        wrenches = {"tip": moved(tip, point, force)}
+        if kind in ("GasSpring", "Bushing"):
+            wrenches["hook"] = moved(hook, point, -force)
+    options = {"multipliers": run.reactions.multipliers[0], "actuated": [], "time": 0.0} if loop else {}
+    loads = run.joint_wrenches()
+    expected = robot.joint_wrenches(run.q[0], v, run.a[0], wrenches=wrenches, **options)
+    size = max(np.abs(x).max() for x in expected.values())
+    for name, wrench in expected.items():
+        assert_allclose(loads[name][0], wrench, rtol=0, atol=1e-12 * size)
+    weld = expected["weld"]
+    bare = robot.joint_wrenches(run.q[0], v, run.a[0], **options)["weld"]
+    assert np.abs(weld - bare).max() > 0.1  # as a generalised force alone, the element would not load the weld
+    run.save(tmp_path / "run.npz")
+    again = sarrus.Trajectory.load(tmp_path / "run.npz", robot)
+    for name, wrench in loads.items():
+        assert_allclose(again.joint_wrenches()[name], wrench, rtol=0, atol=1e-12 * size)
+
+
+def test_joint_wrenches_of_elements_in_many_runs_and_phases():
+    """Runs with their own parameters, and phases between which a lock engages, have the wrenches of their elements."""
+    robot, q, v = mounted_arm()
+    thrusts = np.array([10.0, 20.0, 40.0])
+    runs = sarrus.simulate_many(
+        robot,
+        np.tile(q, (3, 1)),
+        np.tile(v, (3, 1)),
+        0.01,
+        [Thruster("tip", thrusts, axis="y"), Bushing("tip", "hook", 50.0)],
+    )
+    for k, thrust in enumerate(thrusts):
+        one = sarrus.simulate(robot, q, v, 0.01, [Thruster("tip", thrust, axis="y"), Bushing("tip", "hook", 50.0)])
+        for name, wrench in one.joint_wrenches().items():
+            assert_allclose(runs[k].joint_wrenches()[name], wrench, rtol=0, atol=1e-9)
+    lock = sarrus.control.Lock("shoulder", on=0.005)
+    locked = sarrus.simulate(robot, q, v, 0.01, [Thruster("tip", 30.0, axis="y"), lock])
+    same = sarrus.simulate(robot, q, v, 0.01, [lock], wrenches={"tip": [0, 0, 0, 0, 30.0, 0]})
+    for name, wrench in locked.joint_wrenches().items():
+        assert_allclose(wrench[:5], same.joint_wrenches()[name][:5], rtol=0, atol=1e-9)
