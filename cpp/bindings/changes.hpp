@@ -111,16 +111,33 @@ class Places {
     if (!j && !s) joints_.no_such("joint", name);
     const std::string label = (j ? "joint '" : "spring '") + name + "': " + key;
     if (s) {
-      double* x = key == "stiffness" ? &s->stiffness : key == "damping" ? &s->damping : key == "rest" ? &s->rest_length : nullptr;
+      NonlinearTerms& more = s->nonlinear;
+      double* x = key == "stiffness"             ? &s->stiffness
+                  : key == "damping"             ? &s->damping
+                  : key == "rest"                ? &s->rest_length
+                  : key == "quadratic_stiffness" ? &more.quadratic_stiffness
+                  : key == "cubic_stiffness"     ? &more.cubic_stiffness
+                  : key == "quadratic_damping"   ? &more.quadratic_damping
+                  : key == "cubic_damping"       ? &more.cubic_damping
+                                                 : nullptr;
       if (!x) throw ModelError("spring '" + name + "' has no " + key);
-      return {label, true, true, x, 1};
+      return {label, !is_signed(key) || key == "rest", true, x, 1};
     }
-    PerVelocity& along = key == "stiffness"  ? j->stiffness
-                         : key == "damping"  ? j->damping
-                         : key == "friction" ? j->friction
-                         : key == "armature" ? j->armature
-                                             : j->rest;
-    return {label, key != "rest", false, along.begin(), along.size()};
+    PerVelocity& along = key == "stiffness"             ? j->stiffness
+                         : key == "damping"             ? j->damping
+                         : key == "friction"            ? j->friction
+                         : key == "armature"            ? j->armature
+                         : key == "quadratic_stiffness" ? j->quadratic_stiffness
+                         : key == "cubic_stiffness"     ? j->cubic_stiffness
+                         : key == "quadratic_damping"   ? j->quadratic_damping
+                         : key == "cubic_damping"       ? j->cubic_damping
+                                                        : j->rest;
+    return {label, !is_signed(key), false, along.begin(), along.size()};
+  }
+
+  /// Return true if a passive term of joints may be negative.
+  static bool is_signed(const std::string& key) {
+    return key == "rest" || key.rfind("quadratic_", 0) == 0 || key.rfind("cubic_", 0) == 0;
   }
 
   [[noreturn]] void no_place(const std::string& name) {

@@ -689,7 +689,9 @@ std::vector<double> numbers(const Value& list) {
   for (const Value& x : list.list()) all.push_back(x.number());
   return all;
 }
-const std::vector<std::string> passive = {"damping", "friction", "armature", "stiffness", "rest"};
+const std::vector<std::string> passive = {
+    "damping",         "friction",          "armature",     "stiffness", "rest", "quadratic_stiffness",
+    "cubic_stiffness", "quadratic_damping", "cubic_damping"};
 py::object zeros(int count) {
   static const std::vector<PyObject*> all = [] {  // create the arrays once, because most joints have zeros
     std::vector<PyObject*> made;

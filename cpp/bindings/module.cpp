@@ -104,8 +104,9 @@ bool is_doubtful(const Mechanism& m) {
     return std::any_of(numbers.begin(), numbers.end(), [](double x) { return x != 0.0; });
   };
   return std::any_of(m.description().joints.begin(), m.description().joints.end(), [&](const JointDescription& j) {
-    const bool forces = any(j.damping) || any(j.friction) || any(j.stiffness) || any(j.armature);
-    return (any(j.rest) && !any(j.stiffness)) || (!j.laws.empty() && forces);
+    const bool spring = any(j.stiffness) || any(j.quadratic_stiffness) || any(j.cubic_stiffness);
+    const bool forces = any(j.damping) || any(j.friction) || any(j.armature) || any(j.quadratic_damping) || any(j.cubic_damping);
+    return (any(j.rest) && !spring) || (!j.laws.empty() && (forces || spring));
   });
 }
 

@@ -1,6 +1,6 @@
 // Forces between two bodies, other than those of tree joints.
 //
-//   springs    linear, with dampers, between two points: the force k (l - l0) + c l-dot pulls along the line through the points
+//   springs    with dampers, between two points: the force k (l - l0) + c l-dot, and its nonlinear terms, pull along the line through the points
 //   joints     friction, springs and armature along loop joints, with the same force law as for joints of the tree (joint_force)
 //
 // The coordinates and velocities of a loop joint follow from the relative motion of its frames, so its angle is known up to whole revolutions. Its
@@ -32,7 +32,8 @@ template <class T> SpringForce<T> spring_force(const PointSpring& s, const Numbe
   const T length = sqrt(dot(d, d) + T(1e-300));  // the constant avoids a division by zero; a spring of length zero has no force
   f.stretch = length - numbers(s.rest_length);
   f.rate = dot(d, Vec3<T>(u[1] - u[0])) / length;
-  f.pull = d * ((numbers(s.stiffness) * f.stretch + numbers(s.damping) * f.rate) / length);
+  const T nonlinear = nonlinear_force(s.nonlinear, numbers, {f.stretch, f.stretch}, f.rate);
+  f.pull = d * ((numbers(s.stiffness) * f.stretch + numbers(s.damping) * f.rate + nonlinear) / length);
   return f;
 }
 
@@ -78,8 +79,8 @@ void read_relaxed(const LoopMotion& joint, const NumbersOf<T>& numbers, const Lo
   for (int i = 0; i < 7; ++i) rest[i] = i < joint.nv ? numbers(joint.terms[i].rest) : T(0.0);
   read_joint(joint.joint, joint.nv, {&joint.constants, numbers}, m.X, m.V, rest, read);
 }
-template <class T> Vec3<T> ball_spring(const LoopMotion& joint, const ReadJoint<T>& read) {
-  return has_ball_spring(joint.joint) ? log(Quaternion<T>::load(read.q)) : zero3<T>();
+template <class T> BallDeflection<T> ball_spring(const LoopMotion& joint, const ReadJoint<T>& read) {
+  return has_ball_spring(joint.joint) ? BallDeflection<T>(log(Quaternion<T>::load(read.q))) : BallDeflection<T>();
 }
 
 /// Compute the force of friction, springs and armature on the child, at the origin and in the axes of its frame. `dry`: include Coulomb friction.
@@ -87,14 +88,15 @@ template <class T>
 Force<T> loop_joint_force(const LoopMotion& joint, const NumbersOf<T>& numbers, const LoopJointMotion<T>& m, bool dry) {
   ReadJoint<T> read;
   read_relaxed(joint, numbers, m, read);
-  const Vec3<T> ball = ball_spring(joint, read);
+  const BallDeflection<T> ball = ball_spring(joint, read);
   Force<T> f = Force<T>::zero();
   for (int i = 0; i < joint.nv; ++i) {
     const Force<T>& psi = read.psi[i];
     T size = T(0.0);
     for (int j = 0; j < 3; ++j) size += abs(psi.angular(j)) * m.size.angular(j) + abs(psi.linear(j)) * m.size.linear(j);
     const PassiveTerms& terms = joint.terms[i];
-    T needed = smooth_joint_force(terms, numbers, read.q, read.v[i], ball(i < 3 ? i : 2)) +
+    const Deflection<T> by = deflection(terms, numbers, read.q, ball, i);
+    T needed = smooth_joint_force(terms, numbers, read.v[i], by) + nonlinear_force(terms.nonlinear, numbers, by, read.v[i]) +
                numbers(terms.armature) * (dot(m.A, psi) - dot(read.bias, psi));
     if (dry) {  // velocities at the rounding level of the difference count as rest
       const T rest = size * tolerance<T>(1e-14, 5e-6);
@@ -150,20 +152,26 @@ SARRUS_INLINE void external_forces(const Tree& tree, Arena& arena, const Input& 
   if (tree.ties_links) forces_between_bodies(tree, arena, in.q, in.v, a, put);
 }
 
-/// Return the power [W] that the dampers of springs and of loop joints dissipate.
-template <class T> T damped_between_bodies(const Tree& tree, const Kinematics<T>& k) {
+/// Return the power [W] that the dampers of springs and of loop joints take from a motion. Their forces are those in the state `k`; `motion` has the
+/// velocities of the motion.
+template <class T> T damped_between_bodies(const Tree& tree, const Kinematics<T>& k, const Kinematics<T>& motion) {
   const auto numbers = tree.numbers<T>();
   T power = T(0.0);
   for (int i = 0; i < tree.springs; ++i) {
-    const T rate = spring_force(tree.spring[i], numbers, k).rate;
-    power += numbers(tree.spring[i].damping) * rate * rate;
+    const PointSpring& s = tree.spring[i];
+    const T rate = spring_force(s, numbers, k).rate;
+    power += (numbers(s.damping) * rate + nonlinear_damper(s.nonlinear, numbers, rate)) * spring_force(s, numbers, motion).rate;
   }
   for (int i = 0; i < tree.loop_motions; ++i) {
     const LoopMotion& joint = tree.loop_motion[i];
     if (!joint.has_forces) continue;
-    ReadJoint<T> read;
+    ReadJoint<T> read, moved;
     read_relaxed(joint, numbers, loop_joint_motion(joint, numbers, k), read);
-    for (int l = 0; l < joint.nv; ++l) power += numbers(joint.terms[l].damping) * read.v[l] * read.v[l];
+    read_relaxed(joint, numbers, loop_joint_motion(joint, numbers, motion), moved);
+    for (int l = 0; l < joint.nv; ++l) {
+      const PassiveTerms& f = joint.terms[l];
+      power += (numbers(f.damping) * read.v[l] + nonlinear_damper(f.nonlinear, numbers, read.v[l])) * moved.v[l];
+    }
   }
   return power;
 }
@@ -172,16 +180,18 @@ template <class T> T spring_energy(const Tree& tree, const Kinematics<T>& k) {
   const auto numbers = tree.numbers<T>();
   T U = T(0.0);
   for (int i = 0; i < tree.springs; ++i) {
-    const T stretch = spring_force(tree.spring[i], numbers, k).stretch;
-    U += T(0.5) * numbers(tree.spring[i].stiffness) * stretch * stretch;
+    const PointSpring& s = tree.spring[i];
+    const T stretch = spring_force(s, numbers, k).stretch;
+    U += T(0.5) * numbers(s.stiffness) * stretch * stretch + nonlinear_energy(s.nonlinear, numbers, {stretch, stretch});
   }
   for (int i = 0; i < tree.loop_motions; ++i) {
     const LoopMotion& joint = tree.loop_motion[i];
     if (!joint.has_forces) continue;
     ReadJoint<T> read;
     read_relaxed(joint, numbers, loop_joint_motion(joint, numbers, k), read);
-    const Vec3<T> ball = ball_spring(joint, read);
-    for (int l = 0; l < joint.nv; ++l) U += joint_energy(joint.terms[l], numbers, read.q, ball(l < 3 ? l : 2));
+    const BallDeflection<T> ball = ball_spring(joint, read);
+    for (int l = 0; l < joint.nv; ++l)
+      U += joint_energy(joint.terms[l], numbers, deflection(joint.terms[l], numbers, read.q, ball, l));
   }
   return U;
 }

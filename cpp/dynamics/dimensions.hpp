@@ -4,8 +4,8 @@
 //   placements     12 for the joint of every body of the user's description, then 12 for every constraint: displacements [rotation;
 //                  translation] of its frame on the parent, then of its frame on the child, each in the frame's own axes
 //   joint terms    stiffness of every velocity of the tree, then of loop joints; then, in the same way, rest, damping, friction,
-//                  armature and pitch
-//   springs        stiffness, rest length and damping of each
+//                  armature, pitch, and the nonlinear terms
+//   springs        stiffness, rest length, damping and the nonlinear terms of each
 //   constraints    the parameters of each constraint's type, in its order; for a coupler its coefficients, then its offset
 //   gravity        3
 #pragma once
@@ -30,12 +30,23 @@ inline int own_numbers(const Constraint& c) {
 
 template <class T> class Dimensions {
  public:
-  static constexpr int terms = 6;
-  enum Term : int { stiffness, rest, damping, friction, armature, pitch };
+  static constexpr int terms = 10;
+  enum Term : int {
+    stiffness,
+    rest,
+    damping,
+    friction,
+    armature,
+    pitch,
+    quadratic_stiffness,
+    cubic_stiffness,
+    quadratic_damping,
+    cubic_damping
+  };
 
   Dimensions(const Tree& tree, T* out) : tree_(tree), out_(out) {}
   static int size(const Tree& t) {
-    int count = 12 * (t.bodies - 1 + t.loops.constraints) + terms * (t.nv + t.loop_nv) + 3 * t.springs + 3;
+    int count = 12 * (t.bodies - 1 + t.loops.constraints) + terms * (t.nv + t.loop_nv) + PointSpring::numbers * t.springs + 3;
     for (int i = 0; i < t.loops.constraints; ++i) count += own_numbers(t.loops.constraint[i]);
     return count;
   }
@@ -49,7 +60,7 @@ template <class T> class Dimensions {
   T* constraint_placement(int i, int side) const { return out_ + 12 * (tree_.bodies - 1 + i) + 6 * side; }
   /// Return a joint term (stiffness, rest, ...) of a velocity. The velocities of loop joints follow those of the tree.
   T& joint_term(Term term, int velocity) const { return out_[after_placements() + term * velocities() + velocity]; }
-  T* spring_numbers(int i) const { return out_ + after_placements() + terms * velocities() + 3 * i; }
+  T* spring_numbers(int i) const { return out_ + after_placements() + terms * velocities() + PointSpring::numbers * i; }
   T* constraint_numbers(int i) const {
     T* at = spring_numbers(tree_.springs);
     for (int k = 0; k < i; ++k) at += own_numbers(tree_.loops.constraint[k]);

@@ -116,9 +116,12 @@ template <class T> T potential_energy(const Tree& tree, const Kinematics<T>& k, 
     const Link& b = tree.link[i];
     const Mass<T> mass = mass_of(tree, b, k.link[i]);
     U -= mass.m * dot(tree.numbers<T>()(tree.gravity), mass.c);
-    Vec3<T> ball = zero3<T>();
-    if (has_ball_spring(b.described)) ball = log(Quaternion<T>::load(q + b.iq).normalized());
-    for (int l = 0; l < b.nv; ++l) U += joint_energy(tree.passive[b.iv + l], tree.numbers<T>(), q, ball(l < 3 ? l : 2));
+    BallDeflection<T> ball;
+    if (has_ball_spring(b.described)) ball = BallDeflection<T>(log(Quaternion<T>::load(q + b.iq).normalized()));
+    for (int l = 0; l < b.nv; ++l) {
+      const PassiveTerms& f = tree.passive[b.iv + l];
+      U += joint_energy(f, tree.numbers<T>(), deflection(f, tree.numbers<T>(), q, ball, l));
+    }
   }
   return U;
 }

@@ -268,11 +268,14 @@ template <class T> class Pullback {
     PassiveTerms* unit = arena_.take<PassiveTerms>(n);
     T* tau = arena_.take<T>(n);
     Tree tree = tree_;
-    tree.passive = unit;
-    for (const auto term : {Dimensions<T>::stiffness, Dimensions<T>::damping, Dimensions<T>::friction}) {
+    tree.passive = unit, tree.has_nonlinear_forces = true;
+    for (const auto term : forces) {
       for (int c = 0; c < n; ++c) unit[c] = only(term, tree_.passive[c]), tau[c] = T(0.0);
       add_joint_forces(tree, q, v_, T(1.0), tau);
-      for (int c = 0; c < n; ++c) by.joint_term(term, c) += x_[c] * tau[c];
+      for (int c = 0; c < n; ++c) {
+        by.joint_term(term, c) += x_[c] * tau[c];
+        by.joint_term(Dimensions<T>::rest, c) -= x_[c] * tau[c] * T(slope(term, tree_.passive[c].nonlinear));
+      }
     }
     for (int c = 0; c < n; ++c) {
       by.joint_term(Dimensions<T>::rest, c) -= x_[c] * T(tree_.passive[c].stiffness);
@@ -283,15 +286,22 @@ template <class T> class Pullback {
         for (int c = 0; c < tree_.loop_motion[i].nv; ++c) by_loop_joint(tree_.loop_motion[i], c, by);
     for (int i = 0; i < tree_.springs; ++i) {
       const PointSpring& s = tree_.spring[i];
-      const auto needs = [&](double stiffness, double rest, double damping) {
+      const auto needs = [&](double stiffness, double rest, double damping, const NonlinearTerms& nonlinear = {}) {
         PointSpring other = s;
-        other.stiffness = stiffness, other.rest_length = rest, other.damping = damping;
+        other.stiffness = stiffness, other.rest_length = rest, other.damping = damping, other.nonlinear = nonlinear;
         return power([&](auto put) { put_forces(other, {}, k_, put); });
       };
+      const T linear = needs(1.0, s.rest_length, 0.0), square = needs(0.0, s.rest_length, 0.0, {1.0});
       T* out = by.spring_numbers(i);
-      out[0] += needs(1.0, s.rest_length, 0.0);
-      out[1] += needs(s.stiffness, 1.0, 0.0) - needs(s.stiffness, 0.0, 0.0);  // the force is linear in the rest length
+      out[0] += linear;
+      // the linear part of the force is linear in the rest length; the derivatives of powers of the stretch are lower powers
+      out[1] += needs(s.stiffness, 1.0, 0.0) - needs(s.stiffness, 0.0, 0.0) - T(2.0 * s.nonlinear.quadratic_stiffness) * linear -
+                T(3.0 * s.nonlinear.cubic_stiffness) * square;
       out[2] += needs(0.0, 0.0, 1.0);
+      out[3] += square;
+      out[4] += needs(0.0, s.rest_length, 0.0, {0.0, 1.0});
+      out[5] += needs(0.0, 0.0, 0.0, {0.0, 0.0, 1.0});
+      out[6] += needs(0.0, 0.0, 0.0, {0.0, 0.0, 0.0, 1.0});
     }
   }
 
@@ -377,12 +387,27 @@ template <class T> class Pullback {
   }
   /// Return passive terms in which one parameter is one and all others are zero, with the spring's rest position at zero.
   static PassiveTerms only(typename Dimensions<T>::Term term, const PassiveTerms& of) {
-    PassiveTerms t = {0.0, 0.0, 0.0, 0.0, of.rest, of.iq};
-    (term == Dimensions<T>::stiffness  ? t.stiffness
-     : term == Dimensions<T>::damping  ? t.damping
-     : term == Dimensions<T>::friction ? t.friction
-                                       : t.armature) = 1.0;
+    PassiveTerms t = {0.0, 0.0, 0.0, 0.0, of.rest, {}, of.iq};
+    (term == Dimensions<T>::stiffness             ? t.stiffness
+     : term == Dimensions<T>::damping             ? t.damping
+     : term == Dimensions<T>::friction            ? t.friction
+     : term == Dimensions<T>::quadratic_stiffness ? t.nonlinear.quadratic_stiffness
+     : term == Dimensions<T>::cubic_stiffness     ? t.nonlinear.cubic_stiffness
+     : term == Dimensions<T>::quadratic_damping   ? t.nonlinear.quadratic_damping
+     : term == Dimensions<T>::cubic_damping       ? t.nonlinear.cubic_damping
+                                                  : t.armature) = 1.0;
     return t;
+  }
+  /// Terms of forces along joints, other than armature.
+  static constexpr typename Dimensions<T>::Term forces[] = {Dimensions<T>::stiffness,       Dimensions<T>::damping,
+                                                            Dimensions<T>::friction,        Dimensions<T>::quadratic_stiffness,
+                                                            Dimensions<T>::cubic_stiffness, Dimensions<T>::quadratic_damping,
+                                                            Dimensions<T>::cubic_damping};
+  /// Return the factor of a term's force, for a unit of the term, in the derivative of the nonlinear force with respect to the deflection.
+  static double slope(typename Dimensions<T>::Term term, const NonlinearTerms& f) {
+    return term == Dimensions<T>::stiffness             ? 2.0 * f.quadratic_stiffness
+           : term == Dimensions<T>::quadratic_stiffness ? 3.0 * f.cubic_stiffness
+                                                        : 0.0;
   }
   /// Return - x . (the forces between bodies that `each` passes to its argument).
   template <class Each> T power(Each each) const {
@@ -394,15 +419,19 @@ template <class T> class Pullback {
     const auto needs = [&](const PassiveTerms& terms) {
       LoopMotion other = joint;
       for (int k = 0; k < joint.nv; ++k)
-        other.terms[k] = PassiveTerms{0.0, 0.0, 0.0, 0.0, joint.terms[k].rest, joint.terms[k].iq};
+        other.terms[k] = PassiveTerms{0.0, 0.0, 0.0, 0.0, joint.terms[k].rest, {}, joint.terms[k].iq};
       other.terms[c] = terms, other.has_forces = true;
       return power([&](auto put) { put_forces(other, {}, k_, put, true); });
     };
     const int at = tree_.nv + joint.iv + c;
-    for (const auto term : {Dimensions<T>::stiffness, Dimensions<T>::damping, Dimensions<T>::friction, Dimensions<T>::armature})
-      by.joint_term(term, at) += needs(only(term, joint.terms[c]));
+    by.joint_term(Dimensions<T>::armature, at) += needs(only(Dimensions<T>::armature, joint.terms[c]));
+    for (const auto term : forces) {
+      const T force = needs(only(term, joint.terms[c]));
+      by.joint_term(term, at) += force;
+      by.joint_term(Dimensions<T>::rest, at) -= force * T(slope(term, joint.terms[c].nonlinear));
+    }
     if (has_ball_spring(joint.joint) || joint.terms[c].stiffness == 0.0) return;
-    // the force is a linear function of the rest position if this changes by less than a revolution
+    // the linear part of the force is a linear function of the rest position if this changes by less than a revolution
     PassiveTerms less = only(Dimensions<T>::stiffness, joint.terms[c]), more = less;
     less.rest -= 1e-3, more.rest += 1e-3;
     by.joint_term(Dimensions<T>::rest, at) += (needs(more) - needs(less)) * T(joint.terms[c].stiffness / 2e-3);

@@ -68,36 +68,83 @@ template <class T> struct ExternalWrench {
   SARRUS_INLINE Force<T> in_link() const { return X.to_parent(load_force(value)); }
 };
 
+/// Deflection of a spring: the component x along a velocity, and s, which is x or, for a ball joint, the norm of the rotation vector.
+template <class T> struct Deflection {
+  T x, s;
+};
+/// Rotation vector of a ball joint whose spring acts along it, and its norm; zeros for other joints.
+template <class T> struct BallDeflection {
+  Vec3<T> w = zero3<T>();
+  T norm = T(0.0);
+
+  BallDeflection() = default;
+  explicit SARRUS_INLINE BallDeflection(const Vec3<T>& vector)
+      : w(vector), norm(sqrt(dot(vector, vector) + T(1e-300))) {}  // the constant keeps the derivative at zero finite
+};
 template <class T>
-SARRUS_INLINE T deflection(const PassiveTerms& f, const NumbersOf<T>& numbers, const T* q, const T& ball_spring) {
-  return f.iq >= 0 ? q[f.iq < 0 ? 0 : f.iq] - numbers(f.rest) : ball_spring;
+SARRUS_INLINE Deflection<T> deflection(const PassiveTerms& f, const NumbersOf<T>& numbers, const T* q,
+                                       const BallDeflection<T>& ball, int k) {
+  if (f.iq < 0) return {ball.w(k < 3 ? k : 2), ball.norm};
+  const T x = q[f.iq] - numbers(f.rest);
+  return {x, x};
 }
+
+/// Return the nonlinear part of the force of a spring, of a damper, and of both; and of the energy of a spring.
+template <class T>
+SARRUS_INLINE T nonlinear_spring(const NonlinearTerms& f, const NumbersOf<T>& numbers, const Deflection<T>& by) {
+  return (numbers(f.quadratic_stiffness) + numbers(f.cubic_stiffness) * by.s) * by.s * by.x;
+}
+template <class T> SARRUS_INLINE T nonlinear_damper(const NonlinearTerms& f, const NumbersOf<T>& numbers, const T& v) {
+  const T speed = abs(v);
+  return (numbers(f.quadratic_damping) + numbers(f.cubic_damping) * speed) * speed * v;
+}
+template <class T>
+SARRUS_INLINE T nonlinear_force(const NonlinearTerms& f, const NumbersOf<T>& numbers, const Deflection<T>& by, const T& v) {
+  return nonlinear_spring(f, numbers, by) + nonlinear_damper(f, numbers, v);
+}
+template <class T>
+SARRUS_INLINE T nonlinear_energy(const NonlinearTerms& f, const NumbersOf<T>& numbers, const Deflection<T>& by) {
+  return (numbers(f.quadratic_stiffness) * T(1.0 / 3.0) + numbers(f.cubic_stiffness) * T(0.25) * by.s) * by.s * by.x * by.x;
+}
+/// Return the derivative of the force of a spring with respect to x, and of a damper with respect to v.
+inline double tangent_stiffness(double stiffness, const NonlinearTerms& f, double x) {
+  return stiffness + (2.0 * f.quadratic_stiffness + 3.0 * f.cubic_stiffness * x) * x;
+}
+template <class T>
+SARRUS_INLINE T tangent_damping(const T& damping, const NonlinearTerms& f, const NumbersOf<T>& numbers, const T& v) {
+  const T speed = abs(v);
+  return damping + (T(2.0) * numbers(f.quadratic_damping) + T(3.0) * numbers(f.cubic_damping) * speed) * speed;
+}
+
 /// Return the force of viscous friction and spring along velocity k.
 template <class T>
-SARRUS_INLINE T smooth_joint_force(const PassiveTerms& f, const NumbersOf<T>& numbers, const T* q, const T& v,
-                                   const T& ball_spring) {
-  return numbers(f.damping) * v + numbers(f.stiffness) * deflection(f, numbers, q, ball_spring);
+SARRUS_INLINE T smooth_joint_force(const PassiveTerms& f, const NumbersOf<T>& numbers, const T& v, const Deflection<T>& by) {
+  return numbers(f.damping) * v + numbers(f.stiffness) * by.x;
 }
-/// Return the sum of all friction and spring forces that a motor must overcome (4.25, 4.26). Coulomb friction is zero at rest.
+/// Return the sum of all linear friction and spring forces that a motor must overcome (4.25, 4.26). Coulomb friction is zero at rest.
 template <class T>
-SARRUS_INLINE T joint_force(const PassiveTerms& f, const NumbersOf<T>& numbers, const T* q, const T& v, const T& ball_spring) {
-  return smooth_joint_force(f, numbers, q, v, ball_spring) + numbers(f.friction) * sign(v);
+SARRUS_INLINE T joint_force(const PassiveTerms& f, const NumbersOf<T>& numbers, const T& v, const Deflection<T>& by) {
+  return smooth_joint_force(f, numbers, v, by) + numbers(f.friction) * sign(v);
 }
 /// Return the energy of the spring along velocity k.
-template <class T>
-SARRUS_INLINE T joint_energy(const PassiveTerms& f, const NumbersOf<T>& numbers, const T* q, const T& ball_spring) {
-  const T by = deflection(f, numbers, q, ball_spring);
-  return T(0.5) * numbers(f.stiffness) * by * by;
+template <class T> SARRUS_INLINE T joint_energy(const PassiveTerms& f, const NumbersOf<T>& numbers, const Deflection<T>& by) {
+  return T(0.5) * numbers(f.stiffness) * by.x * by.x + nonlinear_energy(f.nonlinear, numbers, by);
 }
 
 /// Add `scale` times the friction and spring forces to tau.
 template <class T> void add_joint_forces(const Tree& tree, const T* q, const T* v, const T& scale, T* tau) {
+  const auto numbers = tree.numbers<T>();
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
-    Vec3<T> ball = zero3<T>();
-    if (has_ball_spring(b.described)) ball = log(Quaternion<T>::load(q + b.iq).normalized());
-    for (int k = 0; k < b.nv; ++k)
-      tau[b.iv + k] += scale * joint_force(tree.passive[b.iv + k], tree.numbers<T>(), q, v[b.iv + k], ball(k < 3 ? k : 2));
+    BallDeflection<T> ball;
+    if (has_ball_spring(b.described)) ball = BallDeflection<T>(log(Quaternion<T>::load(q + b.iq).normalized()));
+    for (int k = 0; k < b.nv; ++k) {
+      const PassiveTerms& f = tree.passive[b.iv + k];
+      const Deflection<T> by = deflection(f, numbers, q, ball, k);
+      T force = joint_force(f, numbers, v[b.iv + k], by);
+      if (tree.has_nonlinear_forces) force += nonlinear_force(f.nonlinear, numbers, by, v[b.iv + k]);
+      tau[b.iv + k] += scale * force;
+    }
   }
 }
 

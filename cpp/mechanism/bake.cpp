@@ -52,11 +52,12 @@ Mat3<double> joint_axes(const JointDescription& j, double sign, JointConstants& 
 /// coordinate.
 PassiveTerms passive_terms(const JointDescription& j, int k, int iq) {
   return visit_every(j.kind, j.nv, [&](auto joint) {
-    if (j.stiffness[k] != 0.0 && !joint.has_ball_spring && !joint.is_rate(k))
+    const NonlinearTerms nonlinear = {j.quadratic_stiffness[k], j.cubic_stiffness[k], j.quadratic_damping[k], j.cubic_damping[k]};
+    if ((j.stiffness[k] != 0.0 || nonlinear.has_spring()) && !joint.has_ball_spring && !joint.is_rate(k))
       throw ModelError("joint '" + j.name + "': a " + joint.name + " joint cannot have stiffness along velocity " +
                        std::to_string(k));
-    return PassiveTerms{j.armature[k],  j.damping[k], j.friction[k],
-                        j.stiffness[k], j.rest[k],    joint.has_ball_spring ? -1 : iq + k};
+    return PassiveTerms{
+        j.armature[k], j.damping[k], j.friction[k], j.stiffness[k], j.rest[k], nonlinear, joint.has_ball_spring ? -1 : iq + k};
   });
 }
 
@@ -236,7 +237,7 @@ void Mechanism::require_same_decisions(const std::vector<char>& before) {
 
 void Mechanism::bake() {
   tree_.gravity = description_.gravity;
-  tree_.has_armature = tree_.has_joint_forces = false, tree_.ties_links = tree_.springs > 0;
+  tree_.has_armature = tree_.has_joint_forces = tree_.has_nonlinear_forces = false, tree_.ties_links = tree_.springs > 0;
   bake_bodies();
   bake_frames();
   bake_springs();
@@ -301,6 +302,7 @@ void Mechanism::bake_springs() {
       springs_[i].point[end] = X.R * s.point[end] + X.p;
     }
     springs_[i].stiffness = s.stiffness, springs_[i].rest_length = s.rest_length, springs_[i].damping = s.damping;
+    springs_[i].nonlinear = s.nonlinear;
   }
 }
 
@@ -314,7 +316,7 @@ void Mechanism::bake_terms() {
       const double unit = unit_[placed.iv + k] = turns(j, k) ? 1.0 : tree_.length;
       per_unit_square_[placed.iv + k] = 1.0 / (unit * unit);
       tree_.has_armature |= terms.armature != 0.0;
-      tree_.has_joint_forces |= terms.has_forces();
+      tree_.note(terms);
     }
   }
 }

@@ -65,6 +65,7 @@ struct JointDescription {
   Transform<double> at_parent, at_child;  // the joint's frame in each body
   bool actuated;
   PerVelocity armature, damping, friction, stiffness, rest;
+  PerVelocity quadratic_stiffness, cubic_stiffness, quadratic_damping, cubic_damping;
   int nq, nv;
   bool keep_in_tree, close_loop;  // hints of the caller: the joint must be a tree joint; the joint must be a loop joint
   // empty, or six time functions (rx .. tz) of a gimbal that moves the joint's frame on the parent
@@ -98,6 +99,7 @@ struct SpringDescription {
   std::string name, body[2];
   Vec3<double> point[2];
   double stiffness, rest_length, damping;
+  NonlinearTerms nonlinear;
 };
 
 struct Description {

@@ -159,7 +159,8 @@ void SubstructuredMechanism::bake(const Tree& tree) {
   tree_.angle = tree.angle, tree_.mass_parent = tree.mass_parent;
   tree_.body = tree.body, tree_.spring = tree.spring, tree_.loop_motion = tree.loop_motion;
   tree_.length = tree.length, tree_.mass = tree.mass, tree_.light = tree.light, tree_.gravity = tree.gravity;
-  tree_.has_joint_forces = tree.has_joint_forces, tree_.ties_links = tree.ties_links;
+  tree_.has_joint_forces = tree.has_joint_forces, tree_.has_nonlinear_forces = tree.has_nonlinear_forces;
+  tree_.ties_links = tree.ties_links;
   tree_.lacks_inertia = tree.lacks_inertia ? lacks_inertia_.data() : nullptr;
   for (int i = 1; i < tree.links; ++i) {
     Link& b = links_[i];

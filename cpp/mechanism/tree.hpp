@@ -25,12 +25,25 @@ struct Link {
   JointConstants constants;
 };
 
+/// Nonlinear terms of a spring with a damper, in addition to the linear ones: for the deflection x and its rate v, the force is
+///   (quadratic_stiffness + cubic_stiffness s) s x + (quadratic_damping + cubic_damping |v|) |v| v
+/// where s = x; for a ball joint, x is a component of the rotation vector, and s its norm.
+struct NonlinearTerms {
+  double quadratic_stiffness = 0.0, cubic_stiffness = 0.0, quadratic_damping = 0.0, cubic_damping = 0.0;
+
+  bool has_spring() const { return quadratic_stiffness != 0.0 || cubic_stiffness != 0.0; }
+  bool has_forces() const { return has_spring() || quadratic_damping != 0.0 || cubic_damping != 0.0; }
+};
+
 /// Passive forces along one velocity (4.25, 4.26).
 struct PassiveTerms {
   double armature, damping, friction, stiffness, rest;
+  NonlinearTerms nonlinear;
   int iq;  // coordinate along which a spring acts, or -1: a ball joint's spring acts along the logarithm of its quaternion
+  static constexpr int numbers = 9;
 
-  bool has_forces() const { return damping != 0.0 || friction != 0.0 || stiffness != 0.0; }
+  bool has_spring() const { return stiffness != 0.0 || nonlinear.has_spring(); }
+  bool has_forces() const { return damping != 0.0 || friction != 0.0 || stiffness != 0.0 || nonlinear.has_forces(); }
 };
 
 /// A body of the description, before fixed joints were merged. Parameters and reactions belong to it.
@@ -62,6 +75,8 @@ struct PointSpring {
   int link[2], body[2];
   Vec3<double> point[2];
   double stiffness, rest_length, damping;
+  NonlinearTerms nonlinear;
+  static constexpr int numbers = 7;
 };
 
 /// A loop joint as a motion between two bodies, with the forces along it. Its constraint rows are a Constraint.
@@ -101,7 +116,11 @@ struct Tree {
   int loop_motions, loop_nq, loop_nv;
   const LoopMotion* loop_motion;
   Vec3<double> gravity;
-  bool has_armature, has_joint_forces;
+  bool has_armature, has_joint_forces, has_nonlinear_forces;
+  /// Set the flags for passive terms of the tree.
+  void note(const PassiveTerms& terms) {
+    has_joint_forces |= terms.has_forces(), has_nonlinear_forces |= terms.nonlinear.has_forces();
+  }
   bool ties_links;  // true if springs or loop joints act between bodies
   bool floats;  // true if link 1 is the only link next to the ground, and has six velocities that occur in no constraint
   Loops loops;

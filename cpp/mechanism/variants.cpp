@@ -93,7 +93,8 @@ void Variants::list() {
   numbers_of_tree(m.tree_), numbers(m.links_), numbers(m.passive_terms_), numbers(m.unit_), numbers(m.per_unit_square_);
   for (std::size_t i = 0; i < ties; ++i) number(tied[i]);
   numbers(m.motions_), numbers(m.rotor_), numbers(m.motor_unit_);
-  for (const PointSpring& s : m.springs_) number(s.point[0].data(), 3), number(s.point[1].data(), 3), number(&s.stiffness, 3);
+  for (const PointSpring& s : m.springs_)
+    number(s.point[0].data(), 3), number(s.point[1].data(), 3), number(&s.stiffness, PointSpring::numbers);
   for (const LoopMotion& j : m.loop_motions_) {
     number(j.constants.number, 9), number(j.X[0]), number(j.X[1]);
     for (int k = 0; k < j.nv; ++k) number(j.terms[k]);

@@ -44,11 +44,15 @@ class Variants {
     bool recursive;  // true if recursions and loops read the number; false if only functions of bodies and frames read it
   };
   struct Flags {
-    bool has_armature, has_joint_forces, ties_links;
+    bool has_armature, has_joint_forces, has_nonlinear_forces, ties_links;
     void add(const Tree& t) {
       has_armature |= t.has_armature, has_joint_forces |= t.has_joint_forces, ties_links |= t.ties_links;
+      has_nonlinear_forces |= t.has_nonlinear_forces;
     }
-    void give(Tree& t) const { t.has_armature = has_armature, t.has_joint_forces = has_joint_forces, t.ties_links = ties_links; }
+    void give(Tree& t) const {
+      t.has_armature = has_armature, t.has_joint_forces = has_joint_forces, t.ties_links = ties_links;
+      t.has_nonlinear_forces = has_nonlinear_forces;
+    }
   };
 
   template <class T> void part(const T* from, std::size_t count);
@@ -57,7 +61,7 @@ class Variants {
   void number(const Transform<double>& X) { number(X.R.data(), 9), number(X.p.data(), 3); }
   void number(const Inertia<double>& I) { number(&I.m, 1), number(I.h.data(), 3), number(&I.I.xx, 6); }
   void number(const Link& b);
-  void number(const PassiveTerms& p) { number(&p.armature, 5); }
+  void number(const PassiveTerms& p) { number(&p.armature, PassiveTerms::numbers); }
   void number(const Constraint& c);
   void numbers(const std::vector<double>& all) { number(all.data(), static_cast<int>(all.size())); }
   template <class All> void numbers(const All& all) {

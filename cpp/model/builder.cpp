@@ -331,7 +331,9 @@ void Builder::add(Spring s) {
   check_ends(s.first, s.second, subject);
   const std::vector<double> numbers = {s.stiffness, s.rest_length, s.damping};
   check_number(s.stiffness, subject + ": stiffness"), check_number(s.rest_length, subject + ": rest_length");
-  check_number(s.damping, subject + ": damping");
+  check_number(s.damping, subject + ": damping"), check_number(s.quadratic_stiffness, subject + ": quadratic_stiffness");
+  check_number(s.cubic_stiffness, subject + ": cubic_stiffness");
+  check_number(s.quadratic_damping, subject + ": quadratic_damping"), check_number(s.cubic_damping, subject + ": cubic_damping");
   if (*std::min_element(numbers.begin(), numbers.end()) < 0.0)
     throw ModelError(subject + ": stiffness, rest_length and damping must not be negative; got " + shown(numbers));
   springs_.emplace(s.name, written_.springs.size());
@@ -421,8 +423,9 @@ namespace {
 
 /// Return the joint type of motor k of a transmission. A property is one value for all motors, or a list with a value for each.
 JointType motor_type(const Transmission& t, std::size_t k, const std::string& subject) {
-  static const std::vector<std::string> known = {"rotor_inertia", "damping",        "friction",     "limits",
-                                                 "stiffness",     "velocity_limit", "effort_limit", "rest"};
+  static const std::vector<std::string> known = {"rotor_inertia",       "damping",         "friction",          "limits",
+                                                 "stiffness",           "velocity_limit",  "effort_limit",      "rest",
+                                                 "quadratic_stiffness", "cubic_stiffness", "quadratic_damping", "cubic_damping"};
   const auto is_pair = [](const Value& x) { return x.is_list() && x.list().size() == 2; };
   Value::Object fields;
   for (const auto& [key, value] : t.properties) {

@@ -83,6 +83,8 @@ JointDescription core_joint(const Joint& j) {
   to.armature = per_velocity(j.joint.armature), to.damping = per_velocity(j.joint.damping);
   to.friction = per_velocity(j.joint.friction), to.stiffness = per_velocity(j.joint.stiffness);
   to.rest = per_velocity(j.joint.rest);
+  to.quadratic_stiffness = per_velocity(j.joint.quadratic_stiffness), to.cubic_stiffness = per_velocity(j.joint.cubic_stiffness);
+  to.quadratic_damping = per_velocity(j.joint.quadratic_damping), to.cubic_damping = per_velocity(j.joint.cubic_damping);
   return to;
 }
 
@@ -108,7 +110,8 @@ sarrus::Description core_description(const Description& d) {
                           {vector(s.first.point), vector(s.second.point)},
                           s.stiffness,
                           s.rest_length,
-                          s.damping});
+                          s.damping,
+                          {s.quadratic_stiffness, s.cubic_stiffness, s.quadratic_damping, s.cubic_damping}});
   return to;
 }
 
@@ -136,11 +139,14 @@ std::vector<std::string> doubtful(const Description& d) {
     const auto add = [&](const char* name, const std::vector<double>& numbers) {
       if (!j.laws.empty() && any(numbers)) terms.push_back(name);
     };
-    add("damping", type.damping), add("friction", type.friction), add("stiffness", type.stiffness),
-        add("armature", type.armature);
+    add("damping", type.damping), add("friction", type.friction), add("stiffness", type.stiffness);
+    add("armature", type.armature), add("quadratic_stiffness", type.quadratic_stiffness);
+    add("cubic_stiffness", type.cubic_stiffness), add("quadratic_damping", type.quadratic_damping);
+    add("cubic_damping", type.cubic_damping);
     if (!terms.empty())
       all.push_back(joint + " follows time functions, so its " + joined(terms) + " have no effect. Set them at another joint");
-    if (any(type.rest) && !any(type.stiffness)) all.push_back(joint + " has a rest but no stiffness, so the rest has no effect");
+    if (any(type.rest) && !any(type.stiffness) && !any(type.quadratic_stiffness) && !any(type.cubic_stiffness))
+      all.push_back(joint + " has a rest but no stiffness, so the rest has no effect");
     if (j.actuated && type.nv() == 0) all.push_back(joint + " is actuated but does not move, so its motor has no effect");
   }
   return all;

@@ -61,14 +61,17 @@ struct Frame {
   }
 };
 
-/// Linear spring with a damper between points of two bodies.
+/// Spring with a damper between points of two bodies.
 struct Spring {
   std::string name;
   BodyPoint first, second;
   double stiffness = 0.0, rest_length = 0.0, damping = 0.0;
+  double quadratic_stiffness = 0.0, cubic_stiffness = 0.0, quadratic_damping = 0.0, cubic_damping = 0.0;
   template <class F> void fields(F field) {
     field("name", name), field("first", first), field("second", second), field("stiffness", stiffness);
     field("rest_length", rest_length), field("damping", damping, 0.0);
+    field("quadratic_stiffness", quadratic_stiffness, 0.0), field("cubic_stiffness", cubic_stiffness, 0.0);
+    field("quadratic_damping", quadratic_damping, 0.0), field("cubic_damping", cubic_damping, 0.0);
   }
 };
 

@@ -36,6 +36,8 @@ template <class J, class F> void each_axis(J& j, F f) {
 template <class J, class F> void each_passive(J& j, F f) {
   f("damping", j.damping, false), f("friction", j.friction, false), f("armature", j.armature, false);
   f("stiffness", j.stiffness, false), f("rest", j.rest, true);
+  f("quadratic_stiffness", j.quadratic_stiffness, true), f("cubic_stiffness", j.cubic_stiffness, true);
+  f("quadratic_damping", j.quadratic_damping, true), f("cubic_damping", j.cubic_damping, true);
 }
 
 bool is_cable(JointKind kind) { return kind == JointKind::cable; }
@@ -154,7 +156,8 @@ std::vector<std::string> joint_kind_names() {
 
 std::vector<JointField> joint_fields(const std::string& name) {
   std::vector<JointField> all;
-  for (const char* key : {"limits", "velocity_limit", "effort_limit", "damping", "friction", "armature", "stiffness", "rest"})
+  for (const char* key : {"limits", "velocity_limit", "effort_limit", "damping", "friction", "armature", "stiffness", "rest",
+                          "quadratic_stiffness", "cubic_stiffness", "quadratic_damping", "cubic_damping"})
     all.push_back({key, false, false});
   JointType j;
   j.kind = kind_of(name).value();
@@ -204,8 +207,9 @@ JointType joint_type(const std::string& name, const Value::Object& fields) {
   if (given_bound("velocity_limit")) j.velocity_limit = along("velocity_limit", true, false);
   if (given_bound("effort_limit")) j.effort_limit = along("effort_limit", true, false);
   if (given_bound("limits")) set_limits(j, of("limits"));
+  const auto equal = [](const Numbers& x) { return x == Numbers(x.size(), x[0]); };
   if (visit_every(j.kind, 0, [](auto joint) -> bool { return joint.has_ball_spring; }))
-    if (j.stiffness != Numbers(j.stiffness.size(), j.stiffness[0]) ||
+    if (!equal(j.stiffness) || !equal(j.quadratic_stiffness) || !equal(j.cubic_stiffness) ||
         std::any_of(j.rest.begin(), j.rest.end(), [](double x) { return x != 0.0; }))
       throw ModelError(
           name + ": the spring of a ball joint needs equal stiffness about all axes, and no rest: it is relaxed at the identity");

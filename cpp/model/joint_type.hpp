@@ -20,6 +20,7 @@ struct JointType {
   std::optional<std::pair<Numbers, Numbers>> limits;  // lower and upper limits, one number per coordinate
   std::optional<Numbers> velocity_limit, effort_limit;  // one number per velocity; the same applies to the following members
   Numbers damping, friction, armature, stiffness, rest;
+  Numbers quadratic_stiffness, cubic_stiffness, quadratic_damping, cubic_damping;
 
   const char* name() const;
   int nq() const;

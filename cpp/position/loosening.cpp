@@ -30,8 +30,15 @@ std::string two_digits(double x, const char* form = "%.2g") {
   return text;
 }
 
-constexpr std::vector<double> JointType::* forces[] = {&JointType::damping, &JointType::friction, &JointType::armature,
-                                                       &JointType::stiffness, &JointType::rest};
+constexpr std::vector<double> JointType::* forces[] = {&JointType::damping,
+                                                       &JointType::friction,
+                                                       &JointType::armature,
+                                                       &JointType::stiffness,
+                                                       &JointType::rest,
+                                                       &JointType::quadratic_stiffness,
+                                                       &JointType::cubic_stiffness,
+                                                       &JointType::quadratic_damping,
+                                                       &JointType::cubic_damping};
 bool has_forces(const JointType& joint) {
   return std::any_of(std::begin(forces), std::end(forces), [&](auto force) {
     return std::any_of((joint.*force).begin(), (joint.*force).end(), [](double x) { return x != 0.0; });

@@ -156,10 +156,10 @@ class ContactStep {
     // if the mechanism is a tree, A is its mass matrix with this additional armature
     Tree tree = tree_;
     tree.has_joint_forces = false;
-    const LinearRates rates = linear_rates(s_);
+    const double now = middle();
+    const LinearRates rates = linear_rates(s_, now, x_.q, v);
     double* more = rates.any ? implicit_armature(tree, rates, tau) : nullptr;
     LoopInput<double> in{x_.q, v, tau};
-    const double now = middle();
     in.time = &now, in.pfaffian_values = s_.pfaffian_values(x_.q, v);
     LoopEquation<double> e = loop_equation<double>(tree, arena_, in);
     double *uniform = doubles(nv_), *turn = doubles(loops.rows);
@@ -248,7 +248,8 @@ class ContactStep {
     for (int k = 0; k < nv_; ++k) {
       impulse[k] = h_ * s_.acting[k] - (late_ ? late_[k] * (v_end[k] - x_.v[k]) : 0.0);
       passed[k] = h_ * x_.v[k], mean[k] = 0.5 * (x_.v[k] + v_end[k]),
-      dissipated += tree_.passive[k].damping * passed[k] * mean[k];
+      dissipated += tree_.passive[k].damping * passed[k] * mean[k] +
+                    h_ * nonlinear_damper(tree_.passive[k].nonlinear, tree_.numbers<double>(), x_.v[k]) * mean[k];
     }
     soft.add_late(x_.v, v_end, impulse);
     if (s_.drives) s_.add_drives(J, impulse_ + nv_, impulse);

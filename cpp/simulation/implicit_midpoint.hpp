@@ -54,7 +54,9 @@ template <class T> struct MidpointRule {
     crba(s.tree, s.arena, x.q, M);
     bool any_later = false;
     for (int k = 0; k < nv; ++k) {
-      const T damping = T(s.tree.template numbers<T>()(s.tree.passive[k].damping)), z = damping * h / M[k * nv + k];
+      const auto numbers = s.tree.template numbers<T>();
+      const PassiveTerms& f = s.tree.passive[k];
+      const T damping = tangent_damping(T(numbers(f.damping)), f.nonlinear, numbers, x.v[k]), z = damping * h / M[k * nv + k];
       const auto fast = z > T(2.0);
       later[k] = select(fast, damping * (T(0.5) - T(1.0) / select(fast, z, T(2.0))), T(0.0));
       any_later = any_later || any(later[k] > T(0.0));
@@ -138,8 +140,11 @@ class LinearJoints {
     PassiveTerms* terms = rule.s.arena.take<PassiveTerms>(nv_);
     std::copy(tree_.passive, tree_.passive + nv_, terms);
     for (int k = 0; k < nv_; ++k) {
-      const double damping = 0.5 * terms[k].damping + (rule.later ? rule.later[k] : 0.0);
-      const double more = rule.h * damping + 0.25 * square(rule.h) * terms[k].stiffness;
+      const PassiveTerms& f = terms[k];
+      const double slope = tangent_damping(f.damping, f.nonlinear, tree_.numbers<double>(), rule.x.v[k]),
+                   stiffness = tangent_stiffness(f.stiffness, f.nonlinear, f.iq < 0 ? 0.0 : rule.x.q[f.iq] - f.rest);
+      const double damping = 0.5 * std::max(0.0, slope) + (rule.later ? rule.later[k] : 0.0);
+      const double more = rule.h * damping + 0.25 * square(rule.h) * std::max(0.0, stiffness);
       acts_ |= more > slow * M_[k * nv_ + k], terms[k].armature += more;
     }
     if (!acts_) return;

@@ -15,24 +15,34 @@
 
 namespace sarrus {
 
-/// Linear stiffness and damping along the tree's joints, then along loop joints: [N m/rad, N/m], [N m s/rad, N s/m].
+/// Stiffness and damping, for nonlinear forces their tangents, along the tree's joints, then along loop joints: [N m/rad, N/m], [N m s/rad, N s/m].
 struct LinearRates {
   double *stiffness, *damping;
   const double *stiffness_of_elements, *damping_of_elements;  // contributions of force elements
   bool any = false, any_closing = false;
 };
 
-/// Collect the stiffness and damping of joints, and those of force elements in the last evaluation, which `s` stores.
-inline LinearRates linear_rates(const System<double>& s) {
+/// Collect the stiffness and damping of joints in the state (q, v), and those of force elements in the last evaluation, which `s` stores. Negative
+/// slopes of nonlinear forces are not included, so that these forces are explicit.
+inline LinearRates linear_rates(System<double>& s, double time, const double* q, const double* v) {
   const Tree& tree = s.full_tree();  // here springs along angles of loop joints are included in this tree
   const int nv = tree.nv, all = nv + tree.loop_nv;
   LinearRates rates = {s.arena.take<double>(all), s.arena.take<double>(all), s.stiffness, s.damping};
-  const auto begin = [&](int k, const PassiveTerms& terms) {
-    rates.stiffness[k] = terms.stiffness, rates.damping[k] = terms.damping;
+  const auto begin = [&](int k, const PassiveTerms& f, const double* coordinates, const double* speed) {
+    rates.stiffness[k] = f.stiffness, rates.damping[k] = f.damping;
+    if (!f.nonlinear.has_forces()) return;
+    const double x = f.iq < 0 ? 0.0 : coordinates[f.iq] - f.rest;
+    rates.stiffness[k] = std::max(0.0, tangent_stiffness(f.stiffness, f.nonlinear, x));
+    rates.damping[k] = std::max(0.0, tangent_damping(f.damping, f.nonlinear, tree.numbers<double>(), speed[k]));
   };
-  for (int k = 0; k < nv; ++k) begin(k, tree.passive[k]);
-  for (const LoopMotion* joint = tree.loop_motion; joint < tree.loop_motion + tree.loop_motions; ++joint)
-    for (int k = 0; k < joint->nv; ++k) begin(nv + joint->iv + k, joint->terms[k]);
+  for (int k = 0; k < nv; ++k) begin(k, tree.passive[k], q, v);
+  const auto end = tree.loop_motion + tree.loop_motions;
+  const bool nonlinear = std::any_of(tree.loop_motion, end, [](const LoopMotion& joint) {
+    return std::any_of(joint.terms, joint.terms + joint.nv, [](const PassiveTerms& f) { return f.nonlinear.has_forces(); });
+  });
+  const AllJoints<double> joints = nonlinear ? s.joints(time, q, v) : AllJoints<double>{q, v, nullptr, nv};
+  for (const LoopMotion* joint = tree.loop_motion; joint < end; ++joint)
+    for (int k = 0; k < joint->nv; ++k) begin(nv + joint->iv + k, joint->terms[k], joints.q + tree.nq + joint->iq, joints.v);
   for (int k = 0; k < all; ++k) rates.stiffness[k] += s.stiffness[k], rates.damping[k] += s.damping[k];
   for (int k = 0; k < all; ++k) (k < nv ? rates.any : rates.any_closing) |= rates.stiffness[k] != 0.0 || rates.damping[k] != 0.0;
   return rates;

@@ -16,12 +16,15 @@
 namespace sarrus {
 
 /// Add the mechanism's springs and viscous dampers. Dry friction is omitted: it jumps at rest, so it has no rate.
-template <class T> void add_linear_terms(const Tree& tree, Arena& arena, const T* q, const T* v, T* tau) {
+template <class T> void add_smooth_terms(const Tree& tree, Arena& arena, const T* q, const T* v, T* tau) {
   const auto numbers = tree.numbers<T>();
   for (int k = 0; k < tree.nv; ++k) {
     const PassiveTerms& f = tree.passive[k];
     tau[k] -= T(numbers(f.damping)) * v[k];
     if (f.iq >= 0) tau[k] -= T(numbers(f.stiffness)) * q[f.iq];
+    if (!tree.has_nonlinear_forces) continue;
+    tau[k] -= nonlinear_damper(f.nonlinear, numbers, v[k]);
+    if (f.iq >= 0) tau[k] -= nonlinear_spring(f.nonlinear, numbers, deflection(f, numbers, q, BallDeflection<T>(), 0));
   }
   if (!tree.ties_links) return;
   const Kinematics<T> k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
@@ -84,7 +87,7 @@ SARRUS_NOINLINE Stiffness<T> fastest_rate(System<T>& s, const T& time, const T& 
   const auto forces = [&](const T* at, const T* moving, const T* inner, T* f, T* rates) {
     const Arena::Scope inside(arena);
     s.forces(time, at, moving, inner, f, rates, calls);
-    add_linear_terms(tree, arena, at, moving, f);
+    add_smooth_terms(tree, arena, at, moving, f);
   };
   const int chords = s.plan.force_elements.chords();
   s.chords = {take(chords), false};

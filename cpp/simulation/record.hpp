@@ -25,6 +25,7 @@ inline bool rows_do_work(const Tree& tree) {
 inline bool has_rates(const Tree& tree, const ForceElements& elements) {
   bool any = elements.have_rates() || tree.ties_links;
   for (int k = 0; k < tree.nv; ++k) any = any || tree.passive[k].damping != 0.0 || tree.passive[k].stiffness != 0.0;
+  any = any || tree.has_nonlinear_forces;
   return any;
 }
 

@@ -96,7 +96,7 @@ template <class L> class StiffPart {
     const Arena::Scope scope(s_.arena);
     there_.has_springs = s_.has_springs;
     elements(along, to);
-    add_linear_terms<L>(s_.tree, s_.arena, q_, v_, to);
+    add_smooth_terms<L>(s_.tree, s_.arena, q_, v_, to);
   }
   /// Evaluate the generalised force and z-dot of the force elements only. Springs of loop joints are included only if `there_.has_springs` is true.
   void elements(const L* along, L* to) {
@@ -176,7 +176,7 @@ void linearly_implicit_step(System<double>& s, double time, double h, const Simu
       after[k] = x.v[k] + 0.5 * h * (3.0 * k1[nv + k] + k2[nv + k]);
     }
     stiff.add_elements(motion, 0.5 * g * h * h, impulse);
-    s.work.supplied += s.impulse_work(impulse, passed, x.q, x.v, after);
+    s.work.supplied += s.impulse_work(h, impulse, passed, x.q, x.v, after);
     s.work.quadrature_error += 0.25 * h * std::abs(scalar_product(moved, x.v, nv) + scalar_product(moved, after, nv));
   }
   for (int k = 0; k < m; ++k) k1[k] = 0.5 * h * (3.0 * k1[k] + k2[k]);

@@ -26,7 +26,7 @@ class RunTerms {
       const PassiveTerms& terms = joint.terms[k];
       const auto acts_on = [&](const LoopAngle& angle) { return terms.iq >= 0 && angle.iq == joint.iq + terms.iq; };
       friction_[t.nv + joint.iv + k] |= terms.friction != 0.0;
-      spring_[joint.iv + k] |= terms.stiffness != 0.0 && std::any_of(angles_.begin(), angles_.end(), acts_on);
+      spring_[joint.iv + k] |= terms.has_spring() && std::any_of(angles_.begin(), angles_.end(), acts_on);
     });
   }
   const std::vector<LoopAngle>& angles() const { return angles_; }
@@ -71,11 +71,14 @@ class RunNumbers {
   /// Copy the parameters of a mechanism, or of one mechanism per lane. unit(lane): the plan's units for that lane.
   template <class T, class Units> void take(const Tree& full_tree, const Plan& plan, Units&& unit) const {
     described_.template take<T>(full_tree);
-    for (const LoopSpring& s : plan.force_elements.all<LoopSpring>())
-      described_.template drop<T>(s.terms, &PassiveTerms::stiffness);
+    for (const LoopSpring& s : plan.force_elements.all<LoopSpring>()) {
+      PassiveTerms& terms = described_.of(s.terms);
+      for (double* x : {&terms.stiffness, &terms.nonlinear.quadratic_stiffness, &terms.nonlinear.cubic_stiffness})
+        described_.template drop<T>(*x);
+    }
     described_.update_flags(full_tree);
     moved_.template take<T>(*described_.tree);
-    for (int k = 0; k < plan.frictions; ++k) moved_.template drop<T>(plan.friction[k].terms, &PassiveTerms::friction);
+    for (int k = 0; k < plan.frictions; ++k) moved_.template drop<T>(moved_.of(plan.friction[k].terms).friction);
     moved_.update_flags(full_tree);
     for (int l = 0; l < width_of<T>; ++l)
       for (int k = 0; k < units_; ++k) lane(place_of<T>(full_tree, unit_[k]), l) = unit(l)[k];
@@ -115,16 +118,14 @@ class RunNumbers {
       copy<T>(from, motion, from.loop_motion, from.loop_motions * sizeof(LoopMotion));
       tree->passive = passive, tree->loop_motion = motion;
     }
-    template <class T> void drop(const JointTerms& at, double PassiveTerms::* number) const {
-      double& x = const_cast<PassiveTerms&>(at.of(*tree)).*number;
-      x = 0.0, place_of<T>(*tree, x) = T(0.0);
-    }
+    PassiveTerms& of(const JointTerms& at) const { return const_cast<PassiveTerms&>(at.of(*tree)); }
+    template <class T> void drop(double& x) const { x = 0.0, place_of<T>(*tree, x) = T(0.0); }
     /// Update the flags of the forces that the tree contains. If there are several mechanisms the flags do not change, because the current parameters
     /// belong to one lane.
     void update_flags(const Tree& full_tree) const {
       if (full_tree.lanes != 0) return;
-      tree->has_joint_forces = false, tree->ties_links = tree->springs > 0;
-      for (int k = 0; k < tree->nv; ++k) tree->has_joint_forces |= passive[k].has_forces();
+      tree->has_joint_forces = tree->has_nonlinear_forces = false, tree->ties_links = tree->springs > 0;
+      for (int k = 0; k < tree->nv; ++k) tree->note(passive[k]);
       for (LoopMotion* joint = motion; joint < motion + tree->loop_motions; ++joint) {
         joint->has_forces =
             std::any_of(joint->terms, joint->terms + joint->nv, [](const PassiveTerms& terms) { return terms.has_forces(); });

@@ -39,20 +39,23 @@ class SoftRows {
     if (tree_.springs > 0) add_springs(q, v);
     for (int i = 0; i < elements.count; ++i) {
       const double *J = elements.J + i * nv_, k = elements.stiffness[i], c = elements.damping[i];
-      row_[count_++] = {J, k, c, scalar_product(J, v, nv_), 0.0, k, c, 0.0, 0.0};
+      row_[count_++] = {J, k, c, scalar_product(J, v, nv_), 0.0, k, c, 0.0, 0.0, 0.0};
     }
     if (!rates.any_closing) return;
-    for (int k = nv_; k < nv_ + tree_.loop_nv; ++k)
-      if (rates.stiffness[k] != 0.0 || rates.damping[k] != 0.0)
-        row_[count_++] = {joints.J + (k - nv_) * nv_,
-                          rates.stiffness[k],
-                          rates.damping[k],
-                          joints.v[k],
-                          0.0,
-                          rates.stiffness_of_elements[k],
-                          rates.damping_of_elements[k],
-                          0.0,
-                          0.0};
+    for (const LoopMotion* joint = tree_.loop_motion; joint < tree_.loop_motion + tree_.loop_motions; ++joint)
+      for (int k = nv_ + joint->iv; k < nv_ + joint->iv + joint->nv; ++k)
+        if (rates.stiffness[k] != 0.0 || rates.damping[k] != 0.0)
+          row_[count_++] = {
+              joints.J + (k - nv_) * nv_,
+              rates.stiffness[k],
+              rates.damping[k],
+              joints.v[k],
+              0.0,
+              rates.stiffness_of_elements[k],
+              rates.damping_of_elements[k],
+              damper(joint->terms[k - nv_ - joint->iv].damping, joint->terms[k - nv_ - joint->iv].nonlinear, joints.v[k]),
+              0.0,
+              0.0};
   }
 
   bool empty() const { return count_ == 0; }
@@ -120,7 +123,7 @@ class SoftRows {
     double work = 0.0;
     for (int i = 0; i < count_; ++i) {
       const Row& row = row_[i];
-      work += (row.damping - row.damping_of_elements) * scalar_product(row.J, passed, nv_) * scalar_product(row.J, mean, nv_);
+      work += row.mean_damping * scalar_product(row.J, passed, nv_) * scalar_product(row.J, mean, nv_);
     }
     return work;
   }
@@ -143,6 +146,7 @@ class SoftRows {
     const double* J;
     double stiffness, damping, rate, bend;  // rate: s-dot; bend: J_s-dot v
     double stiffness_of_elements, damping_of_elements;  // contributions of force elements
+    double mean_damping;  // ratio of the force of the mechanism's damper to the velocity
     // impulse of dampers and elements: its derivative with respect to the velocity along the row, and its constant part
     double late, ahead;
   };
@@ -164,6 +168,11 @@ class SoftRows {
   }
   double* doubles(int n) const { return arena_.take<double>(static_cast<std::size_t>(n)); }
 
+  /// Return the ratio of the force of a damper to its velocity.
+  double damper(double damping, const NonlinearTerms& f, double v) const {
+    return damping + (f.quadratic_damping + f.cubic_damping * std::abs(v)) * std::abs(v);
+  }
+
   void add_springs(const double* q, const double* v) {
     const Kinematics<double> k = Kinematics<double>::over(tree_, doubles(Kinematics<double>::size(tree_)));
     double* uniform = doubles(nv_);
@@ -174,7 +183,10 @@ class SoftRows {
       const SpringForce<double> force = spring_force(spring, tree_.numbers<double>(), k);
       const Vec3<double> difference = force.end[1] - force.end[0];
       const double length = difference.norm();
-      if (!(length > 0.0) || (spring.stiffness == 0.0 && spring.damping == 0.0)) continue;
+      const NonlinearTerms& f = spring.nonlinear;
+      const double stiffness = std::max(0.0, tangent_stiffness(spring.stiffness, f, force.stretch)),
+                   damping = std::max(0.0, tangent_damping(spring.damping, f, tree_.numbers<double>(), force.rate));
+      if (!(length > 0.0) || (stiffness == 0.0 && damping == 0.0)) continue;
       double* J = doubles(3 * nv_);  // along the spring, and perpendicular to it
       std::fill(J, J + 3 * nv_, 0.0);
       const Mat3<double> E = contact_axes(Vec3<double>(difference / length));
@@ -184,7 +196,7 @@ class SoftRows {
       const Vec3<double> passing = u[1] - u[0];
       const double bend =
           dot(difference, Vec3<double>(a[1] - a[0])) / length + (dot(passing, passing) - square(force.rate)) / length;
-      row_[count_++] = {J, spring.stiffness, spring.damping, force.rate, bend, 0.0, 0.0, 0.0, 0.0};
+      row_[count_++] = {J, stiffness, damping, force.rate, bend, 0.0, 0.0, damper(spring.damping, f, force.rate), 0.0, 0.0};
     }
   }
   /// Return true if the step resolves the spring's rate, computed with the mobility of its ends without loops.

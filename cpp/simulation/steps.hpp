@@ -138,7 +138,7 @@ template <class T> void runge_kutta_step(System<T>& s, const T& time, const T& h
   for (int i = 0; i < stages; ++i) step.evaluate_stage(x, i, time, h);
   step.combine(x, step.tableau.b, stages, h, step.q, step.v, step.z);
   if (s.acting && (s.fast || !s.tree.ties_links))
-    s.work.quadrature_error += s.impulse_work(step.impulse, step.passed, step.q_middle, x.v, step.v) - s.work.supplied;
+    s.work.quadrature_error += s.impulse_work(h, step.impulse, step.passed, step.q_middle, x.v, step.v) - s.work.supplied;
   if (step.exponential)
     for (int k = 0; k < s.tree.nq; ++k) x.q[k] = step.q[k];
   else

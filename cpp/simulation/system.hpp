@@ -137,7 +137,8 @@ template <class T> struct System {
     for (const LoopSpring& s : springs) {
       const auto numbers = tree.numbers<T>();
       const PassiveTerms& terms = s.terms.of(full_tree());
-      const T force = numbers(terms.stiffness) * (numbers(terms.rest) - all.q[s.joint.iq]);
+      const T x = all.q[s.joint.iq] - numbers(terms.rest);
+      const T force = -(numbers(terms.stiffness) * x + nonlinear_spring(terms.nonlinear, numbers, {x, x}));
       for (int k = 0; k < tree.nv; ++k) tau[k] += all.J[(s.joint.iv - tree.nv) * tree.nv + k] * force;
     }
     return tau;
@@ -304,35 +305,34 @@ template <class T> struct System {
   SARRUS_NOINLINE T damped(const T* q, const T* v, const T* w) {
     T sum = T(0.0);
     for (int k = 0; k < tree.nv; ++k) sum += T(tree.template numbers<T>()(tree.passive[k].damping)) * v[k] * w[k];
+    for (int k = 0; tree.has_nonlinear_forces && k < tree.nv; ++k)
+      sum += nonlinear_damper(tree.passive[k].nonlinear, tree.template numbers<T>(), v[k]) * w[k];
     if (!tree.ties_links) return sum;
-    if (v == w) return sum + damped_between(q, v);
-    // v^T D w = u^T D u - (u - w)^T D (u - w), u = (v + w)/2
     const Arena::Scope scope(arena);
-    T *mean = arena.template take<T>(tree.nv), *rest = arena.template take<T>(tree.nv);
-    for (int k = 0; k < tree.nv; ++k) mean[k] = T(0.5) * (v[k] + w[k]), rest[k] = mean[k] - w[k];
-    return sum + damped_between(q, mean) - damped_between(q, rest);
-  }
-  T damped_between(const T* q, const T* v) {
-    const Arena::Scope scope(arena);
-    const Kinematics<T> k = Kinematics<T>::over(tree, arena.template take<T>(Kinematics<T>::size(tree)));
-    kinematics(tree, arena, q, v, static_cast<const T*>(nullptr), k);
-    return damped_between_bodies(tree, k);
+    const auto moving_at = [&](const T* velocity) {
+      const Kinematics<T> k = Kinematics<T>::over(tree, arena.template take<T>(Kinematics<T>::size(tree)));
+      kinematics(tree, arena, q, velocity, static_cast<const T*>(nullptr), k);
+      return k;
+    };
+    const Kinematics<T> k = moving_at(v);
+    return sum + damped_between_bodies(tree, k, v == w ? k : moving_at(w));
   }
 
-  /// Return the work over the mean of the velocities before and after. It is that of impulses (nv), and of dampers with their forces for the motion
-  /// `passed` (nv).
-  T impulse_work(const T* impulse, const T* passed, const T* q, const T* before, const T* after) {
+  /// Return the work in the time h over the mean of the velocities before and after. It is that of impulses (nv), and of dampers with their forces for
+  /// the motion `passed` (nv).
+  T impulse_work(const T& h, const T* impulse, const T* passed, const T* q, const T* before, const T* after) {
     const Arena::Scope scope(arena);
-    T* mean = arena.template take<T>(tree.nv);
-    for (int k = 0; k < tree.nv; ++k) mean[k] = T(0.5) * (before[k] + after[k]);
-    return scalar_product(impulse, mean, tree.nv) - damped(q, passed, mean);
+    T *mean = arena.template take<T>(tree.nv), *velocity = arena.template take<T>(tree.nv);
+    const T per_second = T(1.0) / select(h > T(0.0), h, T(1.0));
+    for (int k = 0; k < tree.nv; ++k) mean[k] = T(0.5) * (before[k] + after[k]), velocity[k] = passed[k] * per_second;
+    return scalar_product(impulse, mean, tree.nv) - h * damped(q, velocity, mean);
   }
   /// Add the work of a kick. Its forces are those of the last evaluation, at the configuration `q` and the velocity `before`.
   void add_kick(const T& h, const T* q, const T* before, const T* after) {
     const Arena::Scope scope(arena);
     T *impulse = arena.template take<T>(tree.nv), *passed = arena.template take<T>(tree.nv);
     for (int k = 0; k < tree.nv; ++k) impulse[k] = h * acting[k], passed[k] = h * before[k];
-    work.supplied += impulse_work(impulse, passed, q, before, after);
+    work.supplied += impulse_work(h, impulse, passed, q, before, after);
   }
 
   /// Compute the rows that a function of the caller returns for q, with their c and gamma; or the rates of these rows.

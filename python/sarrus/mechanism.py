@@ -224,6 +224,8 @@ class Mechanism(LoopFunctions):
         stiffness: Mapping[str, ArrayLike] | None = None, damping: Mapping[str, ArrayLike] | None = None,
         friction: Mapping[str, ArrayLike] | None = None, armature: Mapping[str, ArrayLike] | None = None,
         rest: Mapping[str, ArrayLike] | None = None, gravity: ArrayLike | None = None,
+        quadratic_stiffness: Mapping[str, ArrayLike] | None = None, cubic_stiffness: Mapping[str, ArrayLike] | None = None,
+        quadratic_damping: Mapping[str, ArrayLike] | None = None, cubic_damping: Mapping[str, ArrayLike] | None = None,
     ) -> Self:  # fmt: skip
         """Return a copy with different parameters. This takes microseconds, because the copy shares the mechanism's structure.
 
@@ -240,6 +242,7 @@ class Mechanism(LoopFunctions):
             (:meth:`~sarrus.Builder.add_spring`) to a number, where rest is the rest_length of the spring [m]
         friction, armature : joint to a number, or a value for each velocity [N m, N; kg m2, kg]
         gravity : (3,) acceleration of free fall in the world's axes [m/s2]
+        quadratic_stiffness, cubic_stiffness, quadratic_damping, cubic_damping : joint, or spring, to numbers as for stiffness
 
         Raises
         ------
@@ -272,6 +275,8 @@ class Mechanism(LoopFunctions):
             checked_changes({
                 "inertias": inertias, "placements": placements, "lengths": lengths, "pitch": pitch, "stiffness": stiffness,
                 "damping": damping, "friction": friction, "armature": armature, "rest": rest, "gravity": gravity,
+                "quadratic_stiffness": quadratic_stiffness, "cubic_stiffness": cubic_stiffness,
+                "quadratic_damping": quadratic_damping, "cubic_damping": cubic_damping,
             })
         )  # fmt: skip
 
@@ -281,6 +286,8 @@ class Mechanism(LoopFunctions):
         stiffness: Mapping[str, ArrayLike] | None = None, damping: Mapping[str, ArrayLike] | None = None,
         friction: Mapping[str, ArrayLike] | None = None, armature: Mapping[str, ArrayLike] | None = None,
         rest: Mapping[str, ArrayLike] | None = None, gravity: ArrayLike | None = None,
+        quadratic_stiffness: Mapping[str, ArrayLike] | None = None, cubic_stiffness: Mapping[str, ArrayLike] | None = None,
+        quadratic_damping: Mapping[str, ArrayLike] | None = None, cubic_damping: Mapping[str, ArrayLike] | None = None,
     ) -> Variants:  # fmt: skip
         """Return N copies with different parameters, which are evaluated together in a batch: row i of the batch is a state of the i-th copy.
 
@@ -289,6 +296,7 @@ class Mechanism(LoopFunctions):
         inertias : body to N :class:`~sarrus.Inertia`, or their parameters (N, 10), in the order of :attr:`sarrus.Inertia.parameters` [kg, kg m, kg m2]
         placements : frame, or "JOINT.parent" and "JOINT.child", to its placement: translations (N, 3) [m] or poses (N, 4, 4)
         lengths, pitch, stiffness, damping, friction, armature, rest : as in :meth:`replace`, (N,) each, or (N, nv of the joint)
+        quadratic_stiffness, cubic_stiffness, quadratic_damping, cubic_damping : as these
         gravity : (N, 3) acceleration of free fall in the world's axes [m/s2]
 
         Returns
@@ -317,6 +325,8 @@ class Mechanism(LoopFunctions):
         changes = {
             "inertias": inertias, "placements": placements, "lengths": lengths, "pitch": pitch, "stiffness": stiffness,
             "damping": damping, "friction": friction, "armature": armature, "rest": rest, "gravity": gravity,
+            "quadratic_stiffness": quadratic_stiffness, "cubic_stiffness": cubic_stiffness,
+            "quadratic_damping": quadratic_damping, "cubic_damping": cubic_damping,
         }  # fmt: skip
         from .variants import Variants
 

@@ -369,6 +369,7 @@ VALUES |= {
     "armature": 0.9,
     "stiffness": 3.0,
     "rest": 0.3,
+    **{f"{power}_{term}": 0.4 for power in ("quadratic", "cubic") for term in ("stiffness", "damping")},
 }
 
 
@@ -415,6 +416,7 @@ def test_reversed_joint_has_its_axis_reversed(joint):
     builder = sarrus.Builder()
     builder.add_body("body", random_inertia(np.random.default_rng(7)))
     passive = {"damping": 0.3, "friction": 0.2, "armature": 0.1, "stiffness": 2.0, "rest": 0.1} if joint.nv else {}
+    passive |= {"quadratic_stiffness": 0.3, "cubic_stiffness": 0.2, "quadratic_damping": 0.1} if joint.nv else {}
     builder.add_joint("joint", dataclasses.replace(joint, **passive), "body", "ground", at_parent=far, at_child=near)
     backward = builder.build()
     opposite = {"axis": -joint.axis} if joint.nv else {}

@@ -18,6 +18,7 @@ from tests.random_mechanisms import random_mechanism
 LIST = Path(__file__).parents[2] / "cpp" / "kernels" / "operation_list.hpp"
 OPERATIONS = dict(re.findall(r'X\((\w+), "([^"]*)"', LIST.read_text()))
 OF_FRAMES = set(re.findall(r'X\((\w+), "[^"]*", "[^"]*",[^)]*at_frame', LIST.read_text()))
+NONLINEAR = ("quadratic_stiffness", "cubic_stiffness", "quadratic_damping", "cubic_damping")
 KINDS = (
     "inertias",
     "placements",
@@ -29,6 +30,7 @@ KINDS = (
     "armature",
     "rest",
     "gravity",
+    *NONLINEAR,
 )
 
 
@@ -62,7 +64,9 @@ def random_changes(robot, rng, kinds):
 
     def of_joints(key):
         terms = {j.name: getattr(j.joint, key) * factor(j.joint.nv) for j in d.joints if np.any(getattr(j.joint, key))}
-        names = {"stiffness": "stiffness", "damping": "damping", "rest": "rest_length"}
+        names = {"stiffness": "stiffness", "damping": "damping", "rest": "rest_length"} | {
+            name: name for name in NONLINEAR
+        }
         return terms | {s.name: getattr(s, names[key]) * factor() for s in d.springs if key in names}
 
     for kind in kinds:
@@ -93,7 +97,15 @@ def written(d, changes):
         return changes.get(key, {}).get(name, old)
 
     def joint(spec):
-        keys = ("stiffness", "damping", "friction", "armature", "rest", *(["pitch"] if spec.kind == "Helical" else []))
+        keys = (
+            "stiffness",
+            "damping",
+            "friction",
+            "armature",
+            "rest",
+            *NONLINEAR,
+            *(["pitch"] if spec.kind == "Helical" else []),
+        )
         joint_type = dataclasses.replace(
             spec.joint, **{key: number(key, spec.name, getattr(spec.joint, key)) for key in keys}
         )
@@ -109,7 +121,11 @@ def written(d, changes):
             number("damping", s.name, s.damping),
         )
         return dataclasses.replace(
-            s, stiffness=float(numbers[0]), rest_length=float(numbers[1]), damping=float(numbers[2])
+            s,
+            stiffness=float(numbers[0]),
+            rest_length=float(numbers[1]),
+            damping=float(numbers[2]),
+            **{name: float(number(name, s.name, getattr(s, name))) for name in NONLINEAR},
         )
 
     def constraint(c):

@@ -10,6 +10,7 @@ from numpy.testing import assert_array_equal
 
 import sarrus
 from sarrus.description.constraints import ConstraintSpec, DistanceSpec
+from sarrus.description.joints import NONLINEAR
 from tests.effort import examples
 from tests.laws.test_derivatives import OVERCONSTRAINED, SMOOTH, assert_close, slope
 from tests.random_closed import closed_mechanisms
@@ -31,7 +32,7 @@ def changed(robot, change):
         kind = spec.joint
         terms = {
             term: getattr(kind, term) + get[f"{spec.name}.{term}"]
-            for term in ("stiffness", "rest", "damping", "friction", "armature", "pitch")
+            for term in ("stiffness", "rest", "damping", "friction", "armature", "pitch", *NONLINEAR)
             if f"{spec.name}.{term}" in get
         }
         kind = dataclasses.replace(kind, **terms) if terms else kind
@@ -41,7 +42,7 @@ def changed(robot, change):
     def spring(spec):
         new = {
             field: getattr(spec, field) + get[f"{spec.name}.{term}"][0]
-            for term, field in (("stiffness", "stiffness"), ("rest", "rest_length"), ("damping", "damping"))
+            for term, field in (("rest", "rest_length"), *((x, x) for x in ("stiffness", "damping", *NONLINEAR)))
         }
         return dataclasses.replace(spec, **new)
 

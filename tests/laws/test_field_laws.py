@@ -42,11 +42,13 @@ OWN = {
     "fixed": (0.1, 0.2, 0.3, 0.1, 0.2, 0.3),
 }
 TERMS = {"damping": 0.3, "friction": 0.2, "armature": 0.1, "stiffness": 2.0, "rest": 0.2}
+TERMS |= {"quadratic_stiffness": 0.4, "cubic_stiffness": 0.5, "quadratic_damping": 0.6, "cubic_damping": 0.7}
+SPRINGS = ("stiffness", "quadratic_stiffness", "cubic_stiffness")
 # of joints whose coordinates do not add up
 NOT_TAKEN = {
     "Spherical": {"rest": 0.0},
-    "Free": {"stiffness": 0.0, "rest": 0.0},
-    "Planar": {"stiffness": 0.0, "rest": 0.0},
+    "Free": dict.fromkeys((*SPRINGS, "rest"), 0.0),
+    "Planar": dict.fromkeys((*SPRINGS, "rest"), 0.0),
 }
 NO_SPRING = ("Free", "Planar")  # whose stiffness is an error
 LIMITS = {"limits": (-0.1, 0.12), "velocity_limit": 1.5, "effort_limit": 0.7}
@@ -264,11 +266,11 @@ def idle(source, name, path, cls, field):
     value = source
     for key in path[: 2 if cls == "RollingSpec" else -1]:
         value = value[key] if isinstance(key, int) else getattr(value, key)
-        if field == "rest" and isinstance(value, JointType) and not value.stiffness.any():
+        if field == "rest" and isinstance(value, JointType) and not any(getattr(value, name).any() for name in SPRINGS):
             return True  # of no spring
         if field in ("starts", "period") and isinstance(value, laws.Law) and len(value.coefficients[0]) == 1:
             return True  # of a constant
-    if field == "stiffness" and cls in NO_SPRING:
+    if field in SPRINGS and cls in NO_SPRING:
         return True
     if field == "normal" and cls == "RollingSpec":
         return value.on_radius is not None  # of a plane, which add_rolling() refuses for a sphere

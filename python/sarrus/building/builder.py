@@ -286,6 +286,10 @@ class Builder(Changes):
         stiffness: float,
         rest_length: float,
         damping: float = 0.0,
+        quadratic_stiffness: float = 0.0,
+        cubic_stiffness: float = 0.0,
+        quadratic_damping: float = 0.0,
+        cubic_damping: float = 0.0,
     ) -> None:
         """Add a spring between two points, with the tension stiffness (length - rest_length) + damping d(length)/dt along the line between them.
 
@@ -298,6 +302,8 @@ class Builder(Changes):
         first, second : end points, each (body, (3,) position in the body's frame [m])
         stiffness, damping : stiffness and damping, not negative [N/m, N s/m]
         rest_length : length at zero force, not negative [m]
+        quadratic_stiffness, cubic_stiffness : with the stretch x, the tension increases by quadratic_stiffness x² + cubic_stiffness x³ [N/m², N/m³]
+        quadratic_damping, cubic_damping : with the rate v, it increases by quadratic_damping v |v| + cubic_damping v³ [N s²/m², N s³/m³]
 
         Examples
         --------
@@ -309,7 +315,8 @@ class Builder(Changes):
         >>> b.build().bias_forces([-0.5 - 0.1962], [0.0]).round(9) + 0.0  # hangs in balance
         array([0.])
         """
-        self._add(SpringSpec, name, first, second, stiffness, rest_length, damping)
+        nonlinear = quadratic_stiffness, cubic_stiffness, quadratic_damping, cubic_damping
+        self._add(SpringSpec, name, first, second, stiffness, rest_length, damping, *nonlinear)
 
     def add_beam(
         self,

@@ -487,10 +487,10 @@ def _per_step(run: Trajectory) -> str:
 def _keeps_energy(robot: Mechanism) -> bool:
     """Return True if no damping, friction or prescribed motion changes the mechanism's energy."""
     description = robot.description
-    braked = any(np.any(getattr(spec.joint, x)) for spec in description.joints for x in ("damping", "friction"))
+    braked = any(spec.joint._damped or np.any(spec.joint.friction) for spec in description.joints)
     driven = any(any(spec.laws) for spec in description.joints)
     pushed = any(getattr(c, "law", None) or np.any(getattr(c, "value", 0.0)) for c in description.constraints)
-    return not (braked or driven or pushed or any(spring.damping for spring in description.springs))
+    return not (braked or driven or pushed or any(s._damped for s in description.springs))
 
 
 def _write(run: Trajectory, arguments: argparse.Namespace) -> None:

@@ -49,7 +49,9 @@ SHARED = (  # line of a type's docstring that is replaced by the docstring of th
     "    limits, velocity_limit, effort_limit, damping, friction, armature, stiffness, rest : as for "
     "``sarrus.description.joints.JointType``"
 )
-PASSIVE = ("damping", "friction", "armature", "stiffness", "rest")
+NONLINEAR = ("quadratic_stiffness", "cubic_stiffness", "quadratic_damping", "cubic_damping")
+SPRINGS = ("stiffness", *NONLINEAR[:2])
+PASSIVE = ("damping", "friction", "armature", "stiffness", "rest", *NONLINEAR)
 BOUNDS = ("velocity_limit", "effort_limit")
 _CORE: dict[str, dict[str, Any]] = _core.joint_table()
 
@@ -117,6 +119,10 @@ class JointType:
         friction up to this value
     armature : inertia that a motor's rotor adds along the joint, number or (nv,) [kg m2, kg]
     stiffness, rest : stiffness of a spring along the joint, and coordinates at which it is relaxed, numbers or (nv,) [N m/rad, N/m; rad, m]
+    quadratic_stiffness, cubic_stiffness : nonlinear terms of the spring, of either sign, numbers or (nv,) [N m/rad², N/m²; N m/rad³, N/m³]. The effort
+        against the deflection x from rest is stiffness x + quadratic_stiffness x² + cubic_stiffness x³; x of a ball joint is the angle of the rotation
+    quadratic_damping, cubic_damping : nonlinear terms of the damper, of either sign, numbers or (nv,) [N m s²/rad², N s²/m²; N m s³/rad³, N s³/m³].
+        The effort against the velocity v is damping v + quadratic_damping v |v| + cubic_damping v³
 
     Attributes
     ----------
@@ -147,6 +153,10 @@ class JointType:
     armature: Any = field(default=0.0, kw_only=True)
     stiffness: Any = field(default=0.0, kw_only=True)
     rest: Any = field(default=0.0, kw_only=True)
+    quadratic_stiffness: Any = field(default=0.0, kw_only=True)
+    cubic_stiffness: Any = field(default=0.0, kw_only=True)
+    quadratic_damping: Any = field(default=0.0, kw_only=True)
+    cubic_damping: Any = field(default=0.0, kw_only=True)
 
     nq: ClassVar[int] = 0
     nv: ClassVar[int] = 0
@@ -175,7 +185,7 @@ class JointType:
         vars(self).update(fields, _core=core)
         if self.quaternion and self.nv == 3:  # a ball joint's springs act on the rotation vector
             return
-        for k in np.flatnonzero(self.stiffness):
+        for k in np.flatnonzero([np.asarray(getattr(self, name)) for name in SPRINGS]) % max(self.nv, 1):
             if not self.rates[k]:
                 raise ModelError(
                     f"a {self.kind} joint cannot have stiffness along velocity {k}, which is not the rate of a coordinate; use "
@@ -191,6 +201,16 @@ class JointType:
     def pin(self) -> tuple[Array, Array | None]:
         """Point (3,) at which the joint is drawn, in the successor's frame, and the axis through it; None unless the joint has a single axis."""
         return _ORIGIN, getattr(self, self.axes[0]) if len(self.axes) == 1 else None
+
+    @property
+    def _sprung(self) -> bool:
+        """True if a spring acts along the joint."""
+        return any(getattr(self, name).any() for name in SPRINGS)
+
+    @property
+    def _damped(self) -> bool:
+        """True if a damper acts along the joint."""
+        return any(getattr(self, name).any() for name in ("damping", *NONLINEAR[2:]))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_core"}

@@ -79,7 +79,7 @@ class JointSpec(Part):
 
 @dataclass(frozen=True)
 class SpringSpec(Part):
-    """Linear spring with a damper between points of two bodies.
+    """Spring with a damper between points of two bodies.
 
     Attributes
     ----------
@@ -87,6 +87,7 @@ class SpringSpec(Part):
     first, second : end points, each (body, (3,) position in the body's frame [m])
     stiffness, damping : stiffness [N/m] and damping [N s/m]
     rest_length : length at zero force [m]
+    quadratic_stiffness, cubic_stiffness, quadratic_damping, cubic_damping : nonlinear terms, as those of joints [N/m², N/m³, N s²/m², N s³/m³]
     """
 
     name: str
@@ -95,6 +96,15 @@ class SpringSpec(Part):
     stiffness: float
     rest_length: float
     damping: float = 0.0
+    quadratic_stiffness: float = 0.0
+    cubic_stiffness: float = 0.0
+    quadratic_damping: float = 0.0
+    cubic_damping: float = 0.0
+
+    @property
+    def _damped(self) -> bool:
+        """True if the spring has a damper."""
+        return any((self.damping, self.quadratic_damping, self.cubic_damping))
 
 
 @dataclass(frozen=True)

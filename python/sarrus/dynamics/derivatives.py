@@ -15,7 +15,7 @@ from .._arrays import Array, ArrayLike, checked_truth
 from .._core import tolerances
 from .._showing import Brief
 from ..description.constraints import KINDS, ConstraintSpec, CouplerSpec, RollingSpec
-from ..description.joints import Helical, JointType
+from ..description.joints import NONLINEAR, SPRINGS, Helical, JointType
 from ..errors import ModelWarning, StateError, check_choice
 from .loop_operations import LoopFunctions
 from .operations import _undeclared
@@ -156,7 +156,7 @@ def dimensions(robot: LoopFunctions) -> dict[str, slice]:
     ``JOINT.parent``, ``JOINT.child``         6: displacement [rotation; translation] of the joint's frame on that body, in its own
                                               axes [rad, m]; for rods and contacts too
     ``JOINT.stiffness``, ``.rest``,           1 for each velocity, as in :meth:`~sarrus.Mechanism.replace`. Springs between bodies have
-    ``.damping``, ``.friction``,              only ``stiffness``, ``rest`` and ``damping``
+    ``.damping``, ``.friction``,              neither ``friction`` nor ``armature``. Nonlinear terms, such as ``JOINT.cubic_stiffness``, too
     ``.armature``
     ``ROD.length``; ``WHEEL.radius``,         1: length or radius of the constraint [m]
     ``.on_radius``
@@ -410,7 +410,7 @@ def warn_of_friction(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, time: Arr
             return
 
 
-TERMS = ("stiffness", "rest", "damping", "friction", "armature", "pitch")
+TERMS = ("stiffness", "rest", "damping", "friction", "armature", "pitch", *NONLINEAR)
 _inverse_by_dimensions = _undeclared("inverse_dynamics_by_dimensions")
 _forward_by_dimensions = _undeclared("forward_dynamics_by_dimensions")
 
@@ -467,9 +467,9 @@ def _named(robot: LoopFunctions) -> Iterator[tuple[str, range]]:
                 yield f"{name}.{term}", range(start + j._all_v.start, start + j._all_v.stop)
     first += len(TERMS) * velocities
     for spring in springs:
-        for k, term in enumerate(("stiffness", "rest", "damping")):
+        for k, term in enumerate(("stiffness", "rest", "damping", *NONLINEAR)):
             yield f"{spring.name}.{term}", range(first + k, first + k + 1)
-        first += 3
+        first += 3 + len(NONLINEAR)
     for spec in constraints:
         for name, count in _own_numbers(spec):
             yield f"{spec.name}.{name}", range(first, first + count)
@@ -481,9 +481,9 @@ def _has(joint: JointType, term: str) -> bool:
     """Return True if the joint type has this parameter; a spring needs velocities that are rates of coordinates, or a ball joint."""
     if term == "pitch":
         return isinstance(joint, Helical)
-    if term not in ("stiffness", "rest") or all(joint.rates):
+    if term not in (*SPRINGS, "rest") or all(joint.rates):
         return True
-    return term == "stiffness" and joint.quaternion and joint.nv == 3
+    return term != "rest" and joint.quaternion and joint.nv == 3
 
 
 def _own_numbers(spec: Any) -> list[tuple[str, int]]:

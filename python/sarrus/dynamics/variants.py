@@ -17,7 +17,7 @@ import numpy as np
 from .. import _core
 from .._arrays import Array, ArrayLike, NDArray, check_mapping, real_array, real_numbers
 from ..description.constraints import Part, PfaffianSpec
-from ..description.joints import PASSIVE
+from ..description.joints import NONLINEAR, PASSIVE
 from ..description.specs import Description
 from ..errors import ModelError, ShapeError
 from ..spatial import Inertia, Transform, checked_poses
@@ -276,7 +276,7 @@ def _terms(base: LoopFunctions, key: str, name: str, value: Any) -> Array:
     count = base.joint(name).type.nv if key not in ("lengths", "pitch") and name in base._joints else 1
     if x.ndim == 1:
         x = np.repeat(x[:, None], count, axis=1)
-    signed = key == "pitch" or (key == "rest" and name in base._joints)
+    signed = key in ("pitch", *NONLINEAR) or (key == "rest" and name in base._joints)
     good = True if signed else x > 0.0 if key == "lengths" else x >= 0.0
     if x.ndim != 2 or x.shape[1] != count:
         raise ShapeError(f"{label} needs (N,) or (N, {count}) numbers; got shape {x.shape}")
@@ -284,7 +284,9 @@ def _terms(base: LoopFunctions, key: str, name: str, value: Any) -> Array:
 
 
 OF_JOINT_TYPES = {key: key for key in (*PASSIVE, "pitch")}  # changes of a field of the joint type
-OF_SPRINGS = {"stiffness": "stiffness", "damping": "damping", "rest": "rest_length"}
+OF_SPRINGS = {"stiffness": "stiffness", "damping": "damping", "rest": "rest_length"} | {
+    name: name for name in NONLINEAR
+}
 P = TypeVar("P", bound=Part)
 
 

@@ -24,7 +24,7 @@ from .. import _showing
 from .._arrays import Array, ArrayLike
 from ..description import ConstraintSpec, CouplerSpec, DistanceSpec, JointSpec, ShapeSpec, SpringSpec, VisualSpec
 from ..description.constraints import renamed
-from ..description.joints import PARAMETERS, JointType, axis_frame
+from ..description.joints import NONLINEAR, PARAMETERS, JointType, axis_frame
 from ..errors import ModelError, warn_of_model
 from ..mechanism import Mechanism
 from ..shapes import Mesh
@@ -68,6 +68,11 @@ class Losses:
             self.motion.append(f"gravity {d.gravity}")
         if not named and (names := [*(["home"] if d.home else []), *dict(d.configurations)]):
             self.minor.append(f"configurations {listed(names)}")
+
+    def note_nonlinear(self, spring: SpringSpec) -> None:
+        """Report the nonlinear terms of a spring as losses."""
+        if terms := [name for name in NONLINEAR if getattr(spring, name)]:
+            self.motion.append(f"{' and '.join(terms)} of spring '{spring.name}'")
 
 
 def listed(names: Iterable[str]) -> str:

@@ -37,7 +37,7 @@ from .. import interop
 from .._files import needed
 from ..building.builder import Builder
 from ..description import CouplerSpec, JointSpec
-from ..description.joints import Fixed, JointType, Spherical, axis_frame
+from ..description.joints import NONLINEAR, Fixed, JointType, Spherical, axis_frame
 from ..errors import ModelError, warn_of_model
 from ..mechanism import Mechanism, checked_mechanism
 from ..spatial import Inertia, Transform
@@ -412,8 +412,8 @@ def _numbers(
 ) -> None:
     """Set the passive terms and limits of a joint in the model."""
     joint, name = link.joint, link.spec.name
-    if joint.stiffness.any():
-        losses.motion.append(f"stiffness of joint '{name}'")
+    if terms := [term for term in ("stiffness", *NONLINEAR) if getattr(joint, term).any()]:
+        losses.motion.append(f"{' and '.join(terms)} of joint '{name}'")
     # a follower has no coordinate in Pinocchio's model: its terms are added to the leader's, scaled by the ratio of velocities
     if name in follows:
         leader, scaling, _ = follows[name]

@@ -58,6 +58,7 @@ class _Writer(PosedWriter):
         self.parts()
         for spring in d.springs:
             add_drake(self.model, spring, {}, words=True)
+            self.losses.note_nonlinear(spring)
         self.looks(self.elements)
         self.declare_drake()
 

@@ -72,6 +72,7 @@ class _Writer(Writer):
         self.constraints()
         for spring in d.springs:
             add_drake(self.root, spring, {}, words=False)
+            self.losses.note_nonlinear(spring)
         self._transmissions()
         self.declare_drake()
 

@@ -362,8 +362,7 @@ class Prepared:
     def acts(self) -> bool:
         """True if the mechanism has controllers, loads, prescribed motions, dampers or dry friction, so that its energy may change."""
         d = self.setup.mechanism.description
-        joints = [spec.joint for spec in d.joints]
-        damped = any(np.any(x) for j in joints for x in (j.damping, j.friction)) or any(s.damping for s in d.springs)
+        damped = any(x.joint._damped or np.any(x.joint.friction) for x in d.joints) or any(s._damped for s in d.springs)
         return bool(self.functions or self.elements or damped or moves(d))
 
     @classmethod
@@ -570,7 +569,7 @@ def method_for(method: str, elements: Iterable[Any], varies: bool, mechanism: An
 def _some_starts(mechanism: Mechanism | Variants, start: ArrayLike | None) -> Iterator[tuple[Mechanism, Array]]:
     """Yield a few mechanisms, each with the initial configuration of one of its runs."""
     d = mechanism.description
-    if not d.springs and not any(np.any(j.joint.damping) or np.any(j.joint.stiffness) for j in d.joints):
+    if not d.springs and not any(j.joint._damped or j.joint._sprung for j in d.joints):
         return
     q = np.asarray(mechanism.neutral() if start is None else real_array("q", start))
     q = q.reshape(-1, q.shape[-1]) if q.ndim else q[None, None]

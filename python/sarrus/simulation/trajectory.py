@@ -18,6 +18,7 @@ import numpy as np
 
 from .._arrays import Array, ArrayLike, check_mapping, checked_names, checked_path, checked_truth, real_array
 from .._renamed import renamed_arguments, renamed_attribute
+from ..description.joints import SPRINGS
 from ..dynamics.loop_operations import LoopReactions
 from ..dynamics.reactions import compliance_roots, least_reactions
 from ..errors import ModelError, NotRealizableError, ShapeError, StateError
@@ -359,8 +360,10 @@ class Trajectory:
         for joint in mechanism._closing_joints:
             for k in _turning_springs(mechanism, joint.name):
                 off = self.loop_q[:, joint._all_q.start - mechanism.nq + k] - joint.type.rest[k]
-                force[:, joint._all_v.start + k] = -joint.type.stiffness[k] * off
-                energy += 0.5 * joint.type.stiffness[k] * off**2
+                for power, name in enumerate(SPRINGS, start=1):
+                    stiffness = getattr(joint.type, name)[k]
+                    force[:, joint._all_v.start + k] -= stiffness * off**power
+                    energy += stiffness / (power + 1) * off ** (power + 1)
         return (force, energy) if energy.any() else None
 
     @cached_property
@@ -369,7 +372,7 @@ class Trajectory:
         for spec in mechanism.description.joints:
             changes: dict[str, Any] = {} if self.friction is None else {"friction": 0.0}
             springs = [] if self._springs is None else _turning_springs(mechanism, spec.name)
-            for name in ("stiffness", "rest") if springs else ():
+            for name in (*SPRINGS, "rest") if springs else ():
                 changes[name] = np.array(getattr(spec.joint, name))
                 changes[name][springs] = 0.0
             joints.append(replace(spec, joint=replace(spec.joint, **changes)))
@@ -807,7 +810,9 @@ def summed(first: Mapping[str, Array], second: Mapping[str, Array]) -> dict[str,
 def _turning_springs(mechanism: Mechanism, name: str) -> list[int]:
     """Return the indices of a joint's coordinates with springs for which full revolutions must be counted, because poses do not determine them."""
     joint = mechanism.joint(name).type
-    sprung = [] if joint.quaternion else np.flatnonzero(joint.stiffness).tolist()
+    sprung = (
+        [] if joint.quaternion else np.flatnonzero(np.any([getattr(joint, name) for name in SPRINGS], axis=0)).tolist()
+    )
     if not sprung:
         return []
     from ..control.elements import loses_turns

@@ -232,7 +232,7 @@ def _energy_error(
     largest, kinetic = sampled.max(axis=1), sampled[:, [0, -1]]
     each = [mechanism] if mechanism._base is mechanism else mechanism
     # the energy of springs of loop joints depends on the revolutions that each run has counted
-    if mechanism._closing_joints and any(j.type.stiffness.any() for m in each for j in m._closing_joints):
+    if mechanism._closing_joints and any(j.type._sprung for m in each for j in m._closing_joints):
         if ends is not None:
             return np.zeros(len(q))
         potential = np.array([run(k).potential_energy[[0, -1]] for k in range(len(q))])
