@@ -59,6 +59,7 @@ class Row:
     unit: str = ""
     needs: str = ""
     terms: int = 1
+    term: int = 0
     angle: bool = False
     switch: str = ""
     note: str = ""
@@ -87,9 +88,8 @@ class Row:
         name = self.name if self.in_attribute else None
         default, finite = self.default, self.values != BOUND and self.field not in ("lower", "upper")
         if self.terms > 1:
-            value, *higher = part.several(self.name, self.terms, (default,))
-            if any(higher):
-                part.note(f"nonlinear {self.name} of <{part.tag}> is not read")
+            numbers = part.several(self.name, self.terms, (default,))
+            value = numbers[self.term] if self.term < len(numbers) else default
         else:
             value = part.number(name, default, finite=finite)
         if self.values == POSITIVE and value < 0.0:
@@ -185,7 +185,7 @@ class Format:
 
     @staticmethod
     def _counts(row: Row, values: Mapping[str, Any]) -> bool:
-        return not row.needs or bool(values.get(row.needs))
+        return not row.needs or any(values.get(name) for name in row.needs.split())
 
     def remark(self, element: Element) -> None:
         """Warn about entries of an element that are not read; raise ModelError if the model would be wrong without an entry."""
@@ -218,7 +218,9 @@ class Format:
             defined = [row for row in rows if values.get(row.field) is not None and self._counts(row, values)]
             changed = [row for row in defined if not row.is_default(values[row.field])]
             for row in defined if path and changed else changed:
-                put(owner, row.place, values[row.field])
+                put_term(owner, row.place, row.term, values[row.field]) if row.terms > 1 else put(
+                    owner, row.place, values[row.field]
+                )
 
     def missing(self, joint: JointType) -> tuple[list[str], list[str]]:
         """Return the fields of a joint for which the format has no row, in two lists: passive terms that are not zero, and bounds."""
@@ -238,7 +240,8 @@ class Format:
             "|---|---|---|---|---|",
         )
         for row in self.numbers:
-            yield f"| `{row.element.split()[0]}/{row.place}` | `{row.field}` | {row.unit} | {row.default:g} | {row.values} |"
+            number = f" ({row.term + 1})" if row.terms > 1 else ""
+            yield f"| `{row.element.split()[0]}/{row.place}`{number} | `{row.field}` | {row.unit} | {row.default:g} | {row.values} |"
         yield from ("", "| not read | |", "|---|---|")
         for row in self.rows:
             if row.note or row.refusal:
@@ -285,6 +288,14 @@ def has_passive(joint: JointType) -> list[str]:
 def text_of(values: ArrayLike) -> str:
     """Return numbers as text, with enough digits to read back the same numbers."""
     return " ".join(repr(float(x) + 0.0).removesuffix(".0") for x in np.ravel(values))
+
+
+def put_term(owner: ET.Element, place: str, term: int, value: float) -> None:
+    """Write a number of an attribute that is a list; numbers before it that are missing are zero."""
+    numbers = owner.get(place[1:], "").split()
+    numbers += ["0"] * (term + 1 - len(numbers))
+    numbers[term] = text_of(value)
+    owner.set(place[1:], " ".join(numbers))
 
 
 def put(owner: ET.Element, place: str, value: ArrayLike | str) -> None:
@@ -468,7 +479,7 @@ MJCF = Format(
         "worldbody": f"| {_INSIDE}",
         "body": f"name childclass pos {_ORIENTED} (fuse simple sleep user) | {_INSIDE}",
         "replicate": f"count sep offset euler | {_INSIDE}",
-        "frame": f"name childclass pos {_ORIENTED} | {_INSIDE}",
+        "frame": f"name childclass pos scale scaling massscale {_ORIENTED} | {_INSIDE}",
         "inertial": f"pos {_ORIENTED} mass diaginertia fullinertia |",
         # <joint> has three meanings: a joint of a body, an entry of an equality, an entry of a tendon
         "joint": """name class type pos axis limited ref actuatorfrclimited springdamper (group margin solreflimit solimplimit solreffriction
@@ -490,10 +501,14 @@ MJCF = Format(
     [
         Row("joint", "@range", "limits", CUSTOM, unit=_PLACE, angle=True, switch="limit"),
         Row("joint", "@damping", "damping", POSITIVE, unit=_DAMPING, terms=3, switch="damper"),
+        Row("joint", "@damping", "quadratic_damping", unit="N m s²/rad², N s²/m²", terms=3, term=1, switch="damper"),
+        Row("joint", "@damping", "cubic_damping", unit="N m s³/rad³, N s³/m³", terms=3, term=2, switch="damper"),
         Row("joint", "@frictionloss", "friction", unit=_EFFORT, switch="frictionloss"),
         Row("joint", "@armature", "armature", unit=_INERTIA),
         Row("joint", "@stiffness", "stiffness", POSITIVE, unit=_STIFFNESS, terms=3, switch="spring"),
-        Row("joint", "@springref", "rest", unit=_PLACE, needs="stiffness", angle=True),
+        Row("joint", "@stiffness", "quadratic_stiffness", unit="N m/rad², N/m²", terms=3, term=1, switch="spring"),
+        Row("joint", "@stiffness", "cubic_stiffness", unit="N m/rad³, N/m³", terms=3, term=2, switch="spring"),
+        Row("joint", "@springref", "rest", unit=_PLACE, needs="stiffness quadratic_stiffness cubic_stiffness", angle=True),
         Row("joint", "@actuatorfrcrange", "effort_limit", CUSTOM, unit=_EFFORT),
         Row("joint", "@springyield", note="springyield is not read: springs stay elastic"),
         Row("freejoint", "@align", values="true false auto",

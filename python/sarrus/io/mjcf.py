@@ -12,7 +12,8 @@ compiled models:
                                balanceinertia, settotalmass, meshdir, assetdir
 `<inertial>`                   the body's inertia; without it the inertia of its geoms, which needs trimesh and the files for meshes
 `<joint>`, `<freejoint>`       joints; `springdamper` as stiffness and damping
-`<frame>`                      a pose for its contents
+`<frame>`                      a pose for its contents; `scale`, `scaling` and `massscale` for bodies, joints with their actuators, geoms and sites
+                               in it, and for keys; an error if tendons, equalities, meshes or forces of free joints would be scaled
 `<geom>`                       mass; visuals of primitives and meshes, in the colour of their material; collision shapes:
                                sphere, capsule, cylinder, box, plane, mesh (if its file exists, against planes), with the friction that
                                condim selects, in groups by their masks
@@ -20,8 +21,8 @@ compiled models:
 `<connect>`, `<weld>`          between bodies at qpos0, or by `anchor` and `relpose`; or between sites
 `<tendon>`                     fixed tendons; spatial tendons between two sites, as springs, or as distances if an equality fixes their
                                length; a warning for other spatial tendons, which are left out
-`<actuator>`                   the joint or fixed tendon that it drives is actuated. Only the linear part of `damping` is read. If the limits of the
-                               two directions differ, the larger one is read, with a warning
+`<actuator>`                   the joint or fixed tendon that it drives is actuated, with its armature and damping. If the limits of the two
+                               directions differ, the larger one is read, with a warning
 `<key>`                        a configuration: ``robot.configuration("home")``. If qpos is too short, the missing entries are those of qpos0. A
                                quaternion of zeros is replaced by the identity, with a warning
 mocap bodies                   are fixed, with a warning
@@ -51,15 +52,26 @@ from ..errors import ModelError
 from ..spatial import Inertia, Rotation, Transform
 from .document import Element, at, check_pairs, free_name, parse
 from .formats import MJCF, WAY_OUT
-from .mjcf_document import DEEPEST, Document, body_inertia, geom_of, include, masks_of, referred, show_geom, touch_geoms
-from .mujoco import HERE, MOTOR, Drives, Ends, Hinge, Tree, greatest, joint_type, note_contacts, point_of
+from .mjcf_document import (
+    DEEPEST,
+    Document,
+    Scale,
+    body_inertia,
+    geom_of,
+    include,
+    masks_of,
+    referred,
+    show_geom,
+    touch_geoms,
+)
+from .mujoco import HERE, MOTOR, ROTOR, STRING, Drives, Ends, Hinge, Tree, greatest, joint_type, note_contacts, point_of
 
 Sites = dict[str, tuple[str, Transform]]  # name -> body and pose in it
 Tendons = dict[str, dict[str, float] | None]  # tendon -> (joint -> coefficient); None for spatial tendons
 # tags whose elements share one set of names; elements of other tags, such as geoms, may have the name of a joint
 JOINTS = ("joint", "freejoint")
-STRING = ("stiffness", "damping")  # attributes of a straight tendon, which is read as a spring with a damper
-ROTOR = ("range", *(name for name, _ in MOTOR.values()))  # attributes of a fixed tendon with passive terms
+STRAIGHT = ("stiffness", "damping")  # attributes of a straight tendon, which is read as a spring with a damper
+WOUND = ("range", *(name for name, *_ in MOTOR.values()))  # attributes of a fixed tendon that is a transmission
 UNGUIDED = "<spatial> tendons other than springs between two sites are not read"
 DEFAULT = (0.0, 1.0, 0.0, 0.0, 0.0)  # polycoef of an equality
 
@@ -124,9 +136,11 @@ class _Reader(Document):
         named = self.named(["body"])
         self.springdampers: dict[str, tuple[float, float, float]] = {}
         self.names = {"world": "ground"}  # name of a body in the file -> its name in the mechanism
-        pending, bodies = [(world[0], "", HERE, "")], list[_Body]()
+        self.scaled: dict[str, Scale] = {}  # name of a body, joint or site -> factors of the <frame> elements around it
+        self.scale_of: dict[int, Scale] = {}  # the same for elements of joints, by their identity
+        pending, bodies = [(world[0], "", HERE, "", Scale())], list[_Body]()
         while pending:
-            element, parent, place, childclass = pending.pop()
+            element, parent, place, childclass, outer = pending.pop()
             name = "ground"
             if bodies:
                 name = element.get("name") or free_name(f"body{len(bodies)}", named)
@@ -137,35 +151,48 @@ class _Reader(Document):
                     element.note(f"{element} becomes body {name!r}: 'ground' is the world")
                 self.names[element.get("name") or name] = name
             inside, children = [], []
-            for child, frame, inherited in self.contents(element, childclass):
+            for child, frame, inherited, scale in self.contents(element, childclass, outer):
+                if scale != Scale() and child.tag in ("body", "joint", "site"):
+                    self.scaled[child.get("name") or ""] = scale
                 if child.tag == "body":
                     child.note_unread()
-                    children.append((child, name, frame @ self.pose(child), child.get("childclass") or inherited))
+                    placed = frame @ self.pose(scale.of(child))
+                    children.append((child, name, placed, child.get("childclass") or inherited, scale))
                 elif child.tag in child.grammar:
                     if not bodies and child.tag in ("joint", "freejoint", "inertial"):
                         child.fail("is in the world, which does not move")
                     child.note_unread()
                     plain = child.tag in ("inertial", "freejoint")
-                    inside.append((child if plain else self.classed(child, inherited), frame))
+                    inside.append((scale.of(child if plain else self.classed(child, inherited)), frame))
+                    self.scale_of[id(inside[-1][0])] = scale
             bodies.append(_Body(element, name, parent, place, inside))
             pending += reversed(children)
         return bodies
 
-    def contents(self, element: Element, childclass: str) -> Iterator[tuple[Element, Transform, str]]:
-        """Yield (element, pose of its frame, default class) for the contents of a body and of frames in it."""
-        pending = [(child, HERE, childclass) for child in reversed(element.children)]
+    def contents(
+        self, element: Element, childclass: str, outer: Scale
+    ) -> Iterator[tuple[Element, Transform, str, Scale]]:
+        """Yield (element, pose of its frame, default class, scale) for the contents of a body and of frames in it."""
+        pending = [(child, HERE, childclass, outer) for child in reversed(element.children)]
         while pending:
-            child, frame, inherited = pending.pop()
+            child, frame, inherited, scale = pending.pop()
             if child.tag in ("composite", "flexcomp", "attach"):
                 MJCF.remark(child)
             if child.tag != "frame":
-                yield child, frame, inherited
+                yield child, frame, inherited, scale
                 continue
             child.note_unread()
-            inner = frame @ self.pose(child), child.get("childclass") or inherited
+            inner = frame @ self.pose(scale.of(child)), child.get("childclass") or inherited, scale.within(child)
             pending += [(grandchild, *inner) for grandchild in reversed(child.children)]
 
     # --- joints and actuators ---
+
+    def check_unscaled(self, element: Element, names: Iterable[str | None]) -> None:
+        """Raise ModelError if an element refers to a body, joint or site in a <frame> with a scale."""
+        for name in names:
+            if name in self.scaled:
+                fault = f"refers to {name!r}, which is in a <frame> with a scale"
+                element.fail(f"{fault}; expected only actuators of joints and keys to refer to it: {WAY_OUT}")
 
     def limit(self, element: Element, limited: str, limits: str) -> tuple[float, float] | None:
         """Return the range in attribute `limits`, or None if attribute `limited` disables it."""
@@ -183,6 +210,7 @@ class _Reader(Document):
     def hinge(self, element: Element, frame: Transform, name: str, drives: Drives) -> Hinge:
         """Return the joint of an element."""
         MJCF.remark(element)
+        scale = self.scale_of[id(element)]
         if element.tag == "freejoint":
             element = replace(element, attributes={"type": "free"})
         kind = element.word("type", "free ball slide hinge", "hinge")
@@ -198,7 +226,11 @@ class _Reader(Document):
             self.springdampers[name] = time, ratio, element.number("springref", 0.0) * angle
         with at(element):
             limit = greatest(most, element.note) if most else math.inf
-            numbers |= drives.properties(name, limit, numbers.get("armature", 0.0), numbers.get("damping", 0.0))
+            if scale != Scale():
+                self.scaled[name] = scale
+                factors = scale.of_slide if kind == "slide" else np.full(5, scale.force_mass * scale.force_length**2)
+                drives.sums |= {name: drives.sums[name] * factors} if name in drives.sums else {}
+            numbers |= drives.properties(name, limit, numbers)
             if limits and "limit" not in self.off:
                 numbers["limits"] = limits[0] * angle, limits[1] * angle
             axis = frame.rotation @ np.array(element.numbers("axis", 3, (0.0, 0.0, 1.0)))
@@ -209,17 +241,17 @@ class _Reader(Document):
     def tendons(self, joints: Mapping[str, Element]) -> Tendons:
         """Return name -> coefficients by joint of fixed tendons; None for spatial tendons."""
         tendons: Tendons = {}
+        driven = {e.get("tendon") for e in self.grouped("actuator") if any(_terms(e, self.off).values())}
         for element in self.grouped("tendon"):
             name = element.get("name") or f"tendon{len(tendons)}"
+            self.check_unscaled(element, (part.get(tag) for part in element.children for tag in ("joint", "site")))
             if name in tendons:
                 element.fail("has the same name as another tendon")
             straight = element.tag == "spatial" and [part.tag for part in element.children] == ["site", "site"]
-            passive = (
-                x for key, flag in MOTOR.values() if flag not in self.off for x in element.several(key, 3, (0.0,))
-            )
-            if element.tag == "fixed" and any(passive):
+            turns = name in driven and len({part.get("joint") for part in element.all("joint")}) > 1
+            if element.tag == "fixed" and (turns or any(_terms(element, self.off).values())):
                 self.rotors[name] = element
-            known = STRING if straight else ROTOR if name in self.rotors else ()
+            known = STRAIGHT if straight else WOUND if name in self.rotors else ()
             unread = {key: x for key, x in element.attributes.items() if key not in known}
             MJCF.remark(replace(element, attributes=unread))
             for limited, limits in (("limited", "range"), ("actuatorfrclimited", "actuatorfrcrange")):
@@ -240,17 +272,14 @@ class _Reader(Document):
     def transmissions(self, tree: Tree, tendons: Tendons, drives: Drives) -> None:
         """Add the fixed tendons with armature, springs, damping or friction, which are transmissions."""
         for name, element in self.rotors.items():
-            numbers = {key: element.several(key, 3, (0.0,)) for key, _ in MOTOR.values()}
-            if any(any(higher) for _, *higher in numbers.values()):
-                element.note("nonlinear stiffness and damping of tendons are not read")
             length, reference = tendons[name] or {}, tree.qpos0 | self.springrefs
             rest = element.several("springlength", 2, (-1.0,))
             if set(rest) == {-1.0}:  # the value of MuJoCo's default
                 rest = (sum(c * reference[joint][0] for joint, c in length.items()),)
-            limits, first = self.limit(element, "limited", "range"), {key: x[0] for key, x in numbers.items()}
+            limits = self.limit(element, "limited", "range")
             with at(element):
                 drive = drives.sums.get(("tendon", name))
-                tree.transmit(name, length, drive, rest, limits, first, self.off, element.note)
+                tree.transmit(name, length, drive, rest, limits, _terms(element, self.off), self.off, element.note)
 
     def string(self, name: str, sites: Sites) -> Ends:
         """Return (body, point) of the two ends of a straight spatial tendon."""
@@ -260,17 +289,14 @@ class _Reader(Document):
     def springs(self, tree: Tree, sites: Sites, constrained: Container[str]) -> None:
         """Add the straight spatial tendons that are springs; `constrained` has the tendons that an equality uses."""
         for name, element in self.strings.items():
-            stiffness, damping = (element.several(key, 3, (0.0,)) for key in ("stiffness", "damping"))
-            k, c = (0.0 if switch in self.off else x[0] for switch, x in (("spring", stiffness), ("damper", damping)))
-            if any((*stiffness[1:], *damping[1:])):
-                element.note("nonlinear stiffness and damping of tendons are not read")
-            if not (k or c):
+            terms = _terms(element, self.off)
+            if not any(terms[field] for field in STRING):
                 if name not in constrained:
                     element.note(UNGUIDED)
                 continue
             with at(element):
                 rest = element.several("springlength", 2, (-1.0,))
-                tree.add_spring(name, self.string(name, sites), k, c, rest, element.note, self.springrefs)
+                tree.add_spring(name, self.string(name, sites), terms, rest, element.note, self.springrefs)
 
     def drives(self, joints: Mapping[str, Element], tendons: Tendons) -> Drives:
         """Return the joints that actuators drive, with their limits, armature and damping."""
@@ -289,22 +315,20 @@ class _Reader(Document):
                 limits.append(abs(gain) * greatest(limit, element.note))
             elif not straight:
                 element.note(f"<{element.tag}> actuates its joint; its control law is not read")
-            damping, *higher = element.several("damping", 3, (0.0,))
-            if any(higher):
-                element.note(f"nonlinear damping of <{element.tag}> is not read")
-            motor = element.number("armature", 0.0), damping
+            terms = _terms(element, self.off)
+            rotor = [terms[name] for name in ROTOR]
             gear, most = element.several("gear", 6, (1.0,))[0], min(limits, default=math.inf)
             kind = next((kind for kind in ("joint", "jointinparent", "tendon") if element.get(kind)), None)
             if kind == "tendon":
                 name = referred(element, "tendon", tendons)
                 if (length := tendons[name]) is not None:
-                    rotor = ("tendon", name) if name in self.rotors else None
-                    drives.add_tendon(length, gear, most, *motor, element.note, rotor)
+                    motor = ("tendon", name) if name in self.rotors else None
+                    drives.add_tendon(length, gear, most, rotor, element.note, motor)
                     continue
             elif kind:
                 name = referred(element, kind, joints)
                 scalar = joints[name].tag == "joint" and (joints[name].get("type") or "hinge") in ("slide", "hinge")
-                drives.add(name, gear if scalar else 1.0, most if scalar else math.inf, *motor)
+                drives.add(name, gear if scalar else 1.0, most if scalar else math.inf, rotor)
                 continue
             element.note("an actuator that acts on neither a joint nor a fixed tendon is not read")
         return drives
@@ -344,13 +368,21 @@ class _Reader(Document):
                 self.equality(tree, element, sites, tendons)
         self.transmissions(tree, tendons, drives)
         tree.set_reference()
-        reference = tree.reference()
+        reference, lengths = tree.reference(), list[float]()
+        for joint, q in tree.qpos0.items():
+            length = self.scaled.get(joint, Scale()).length
+            lengths += (
+                [length] * 3 + [1.0] * 4
+                if len(q) == 7
+                else [length if tree.builder._joints[joint].kind == "Prismatic" else 1.0] * len(q)
+            )
         for element in self.grouped("keyframe"):
             with at(element):
                 qpos = None
                 if element.attributes.get("qpos", "").strip():
                     numbers = element.several("qpos", max(1, len(reference)))
-                    qpos = (*numbers, *reference[len(numbers) :])
+                    scaled = (x * length for x, length in zip(numbers, lengths, strict=False))
+                    qpos = (*scaled, *reference[len(numbers) :])
                 tree.add_key(element.get("name") or "", qpos, element.note)
         return tree.finish(self.notes)
 
@@ -439,6 +471,8 @@ class _Reader(Document):
                 element.fail(f"uses the spatial tendon {name!r}, which is not read")
             parts[name] = length
             for joint in length:
+                if tree.builder._joints[joint].kind == "Prismatic":
+                    self.check_unscaled(element, [joint])
                 if len(tree.qpos0[joint]) > 1:
                     element.fail(f"uses joint {joint!r}, which has several coordinates; expected one")
         polynomial = element.several("polycoef", 5, DEFAULT)
@@ -452,6 +486,7 @@ class _Reader(Document):
         if "site1" in element.attributes:
             (body1, in_body1), (body2, in_body2) = (sites[referred(element, f"site{k}", sites)] for k in (1, 2))
         else:
+            self.check_unscaled(element, (element.get("body1"), element.get("body2")))
             body1 = self.names[referred(element, "body1", self.names)]
             body2 = self.names[referred(element, "body2", self.names) if "body2" in element.attributes else "world"]
             anchor = element.numbers("anchor", 3, (0.0, 0.0, 0.0) if element.tag == "weld" else None)
@@ -464,3 +499,12 @@ class _Reader(Document):
                 in_body1 = Transform(Rotation.from_quaternion((*relpose[4:], relpose[3])), relpose[:3])
         name = tree.constraint_name(element.get("name"), f"{body1} to {body2}")
         tree.join(name, (body1, body2), in_body1, in_body2, rotation=rotation)
+
+
+def _terms(element: Element, off: Container[str]) -> dict[str, float]:
+    """Return field of a joint -> passive term of a tendon or an actuator."""
+    terms = {}
+    for field, (name, place, flag) in MOTOR.items():
+        numbers = element.several(name, 3, (0.0,)) if flag not in off else ()
+        terms[field] = numbers[place] if place < len(numbers) else 0.0
+    return terms

@@ -275,6 +275,70 @@ class Document:
         return named
 
 
+# ---- <frame scale> ---------------------------------------------------------------------------------------------------
+
+
+class Scale(NamedTuple):
+    """Factors of lengths and masses in a <frame>, and those of its forces, which differ if only the geometry is scaled."""
+
+    length: float = 1.0
+    mass: float = 1.0
+    force_length: float = 1.0
+    force_mass: float = 1.0
+
+    def within(self, frame: Element) -> Scale:
+        """Return the factors in a <frame> that is in an element with these factors."""
+        several = frame.several("scale", 3, (1.0,))
+        length, similar = several[0], frame.word("scaling", "similar geometry", "similar") == "similar"
+        mass = frame.number("massscale", length**3)
+        if set(several) != {length} or not (0.0 < length < math.inf and 0.0 <= mass < math.inf):
+            frame.fail(f"expects one positive number in scale, and none that is negative in massscale: {WAY_OUT}")
+        forces = (length, mass) if similar else (1.0, 1.0)
+        factors = zip(self, (length, mass, *forces), strict=True)
+        return Scale(*(x * factor for x, factor in factors))
+
+    @property
+    def of_slide(self) -> Array:
+        """Factors (5,) of the forces along a slide: force, armature, then the coefficients of damping or stiffness."""
+        return self.force_mass * self.force_length ** np.array([1.0, 0.0, 0.0, -1.0, -2.0])
+
+    def of(self, element: Element) -> Element:
+        """Return the element with scaled attributes."""
+        if self == Scale():
+            return element
+        kind = element.tag if element.tag != "joint" else element.word("type", "free ball slide hinge", "hinge")
+        force, rotor, *springs = self.of_slide if kind == "slide" else [self.force_mass * self.force_length**2] * 5
+        inertia = [self.mass * self.length**2]
+        factors = {key: [self.length] for key in ("pos", "size", "fromto")} | {
+            "mass": [self.mass],
+            "friction": [1.0, self.length],
+        }
+        factors |= {
+            "diaginertia": inertia,
+            "fullinertia": inertia,
+            "stiffness": springs,
+            "damping": springs,
+            "armature": [rotor],
+        }
+        factors |= {"frictionloss": [force], "actuatorfrcrange": [force], "density": [self.mass / self.length**3]}
+        factors |= {key: [self.length if kind == "slide" else 1.0] for key in ("range", "ref", "springref")}
+        numbers = dict[str, tuple[float, ...]]()
+        if kind == "geom":
+            numbers = {"density": (1000.0,), "friction": (1.0, 0.005, 0.0001)}
+        numbers |= {name: element.several(name, 6) for name in element.attributes if name in factors}
+        if "mesh" in element.attributes or (
+            kind == "free" and {"stiffness", "damping", "armature", "frictionloss"} & numbers.keys()
+        ):
+            element.fail(
+                f"is in a <frame> with a scale, which is read neither for meshes nor for forces of free joints: {WAY_OUT}"
+            )
+        texts = dict[str, str]()
+        for name, x in numbers.items():
+            by = [*factors[name], *[factors[name][-1]] * len(x)]
+            texts[name] = " ".join(repr(float(number * factor)) for number, factor in zip(x, by, strict=False))
+        return replace(element, attributes=element.attributes | texts)
+
+
 def _copied(element: Element, suffix: str) -> Element:
     """Return a copy of an element and its contents, with a suffix added to all names."""
     copy = replace(element, attributes=dict(element.attributes))

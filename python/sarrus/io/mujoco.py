@@ -14,7 +14,8 @@ The table lists the arrays of a compiled model and their counterparts in the mec
 `eq_*`: joint, tendon      couplers, with polynomials up to degree 4. Constraints are exact: solref and solimp are not read
 `tendon_*`, `wrap_*`       fixed tendons in equalities and actuators; tendons between two sites as springs, or as distances in equalities. A fixed
                            tendon with armature, stiffness, damping or friction is a transmission: the coordinate of its motor, the length of the
-                           tendon, is at the end of q
+                           tendon, is at the end of q. The same holds for a fixed tendon of several joints whose actuator has armature or damping.
+                           Stiffness and damping may have three terms, polynomials in the deflection and in the velocity
 `actuator_*`               their joints are actuated, with an effort_limit from gear and ranges; control laws are not read
 `site_*`                   frames
 `qpos0`, `key_qpos`        configurations; "qpos0" is home too
@@ -39,7 +40,7 @@ from numpy.polynomial import Polynomial
 from .. import _core
 from .._arrays import Array, ArrayLike
 from ..building.builder import Builder
-from ..description.joints import Fixed, Free, JointType, Prismatic, Revolute, Spherical
+from ..description.joints import SPRINGS, Fixed, Free, JointType, Prismatic, Revolute, Spherical
 from ..errors import ModelError
 from ..interop import FROM_QPOS
 from ..mechanism import Mechanism
@@ -68,8 +69,8 @@ JOINT, JOINT_IN_PARENT, TENDON, WRAP_JOINT, WRAP_SITE, SITE = 0, 1, 3, 1, 3, 6
 CONNECT, WELD, JOINT_EQUALITY, TENDON_EQUALITY = range(4)  # values of MuJoCo's enumeration mjtEq
 # arrays that have an effect on bodies but are not read -> text of the warning
 UNREAD = dict.fromkeys(
-    ("body_gravcomp", "jnt_stiffnesspoly", "jnt_springyield", "dof_dampingpoly", "actuator_dampingpoly", "tendon_stiffness",
-     "tendon_stiffnesspoly", "tendon_damping", "tendon_dampingpoly", "tendon_armature", "tendon_frictionloss"), "",
+    ("body_gravcomp", "jnt_springyield", "tendon_stiffness", "tendon_stiffnesspoly", "tendon_damping", "tendon_dampingpoly",
+     "tendon_armature", "tendon_frictionloss"), "",
 ) | {
     "tendon_limited": "range of tendons is not read",
     "tendon_actfrclimited": "actuatorfrcrange of tendons is not read",
@@ -78,12 +79,14 @@ UNREAD = dict.fromkeys(
 }  # fmt: skip
 UNREAD |= {f"geom_{row.name}": row.note for row in MJCF.rows if row.element == "geom"}
 SLACK = "a tendon whose springlength is a range is not read: springs that are slack in a range are not supported"
-# field of a motor -> passive term of a fixed tendon, which is a transmission if it has any, and flag that disables the term
+# field of a joint -> attribute, index of the number in it, and flag that disables the term. A fixed tendon with any of these is a transmission
 MOTOR = {
-    "armature": ("armature", ""), "damping": ("damping", "damper"), "friction": ("frictionloss", "frictionloss"),
-    "stiffness": ("stiffness", "spring"),
+    "armature": ("armature", 0, ""), "friction": ("frictionloss", 0, "frictionloss"),
+    "stiffness": ("stiffness", 0, "spring"), "quadratic_stiffness": ("stiffness", 1, "spring"), "cubic_stiffness": ("stiffness", 2, "spring"),
+    "damping": ("damping", 0, "damper"), "quadratic_damping": ("damping", 1, "damper"), "cubic_damping": ("damping", 2, "damper"),
 }  # fmt: skip
-TRANSMITTED = ("tendon_limited", *(f"tendon_{name}" for name, _ in MOTOR.values()))
+STRING = tuple(name for name in MOTOR if name not in ("armature", "friction"))  # fields of a spring between points
+TRANSMITTED = ("tendon_limited", *(f"tendon_{name}{end}" for name, *_ in MOTOR.values() for end in ("", "poly")))
 KINDS = ("free", "ball", "slide", "hinge")
 HIDDEN = 3  # first group of geoms that MuJoCo hides by default
 
@@ -196,15 +199,16 @@ class Tree:
         return float(np.linalg.norm(end - start))
 
     def add_spring(
-        self, name: str, ends: Ends, stiffness: float, damping: float, rest: Sequence[float], note: Note,
+        self, name: str, ends: Ends, terms: Mapping[str, float], rest: Sequence[float], note: Note,
         changed: Mapping[str, tuple[float, ...]] | None = None,
     ) -> None:  # fmt: skip
-        """Add a spring between points of two bodies. A negative length `rest` means the distance that :meth:`distance` returns."""
+        """Add a spring between points of two bodies, with the terms of STRING. A negative length `rest` means the distance that :meth:`distance` returns."""
         if len(set(rest)) > 1:
             note(SLACK)
         elif ends[0][0] != ends[1][0]:
             length = self.distance(*ends, changed) if rest[0] < 0.0 else rest[0]
-            self.builder.add_spring(name, *ends, stiffness=stiffness, rest_length=length, damping=damping)
+            numbers: dict[str, Any] = {field: terms[field] for field in STRING}
+            self.builder.add_spring(name, *ends, rest_length=length, **numbers)
 
     def set_springs(self, targets: Mapping[str, tuple[float, float, float]], off: Iterable[str]) -> None:
         """Set springs and dampers of joints from (time constant [s], damping ratio, rest) and the effective inertia at qpos0."""
@@ -229,22 +233,23 @@ class Tree:
 
     def transmit(
         self, name: str, length: Mapping[str, float], drive: Array | None, rest: Sequence[float],
-        limits: tuple[float, ...] | None, numbers: Mapping[str, float], off: Container[str], note: Note,
+        limits: tuple[float, ...] | None, terms: dict[str, Any], off: Container[str], note: Note,
     ) -> None:  # fmt: skip
         """Add a fixed tendon with passive terms as a transmission, whose motor has the length of the tendon as its coordinate.
 
-        `drive` has the largest force of its actuators, None without actuators. `rest` is the length, or the range of lengths, without spring force.
-        `numbers` are the tendon's attributes.
+        `drive` has the sums of its actuators (:class:`Drives`), None without actuators. `rest` is the length, or the range of lengths, without spring
+        force. `terms` are the passive terms of the tendon.
         """
-        types = {joint: self.builder._joints[joint] for joint in length}
-        terms: dict[str, Any] = {field: 0.0 if flag in off else numbers[name] for field, (name, flag) in MOTOR.items()}
-        if terms["stiffness"] and len(set(rest)) > 1:
+        types, terms = {joint: self.builder._joints[joint] for joint in length}, dict(terms)
+        if drive is not None:
+            terms |= {field: terms[field] + float(x) for field, x in zip(ROTOR, drive[1:], strict=True)}
+        if any(terms[field] for field in SPRINGS) and len(set(rest)) > 1:
             note(SLACK)
-            terms["stiffness"] = 0.0
+            terms |= dict.fromkeys(SPRINGS, 0.0)
         motor, linear = self.invent(name), any(spec.kind == "Prismatic" for spec in types.values())
         self.builder.add_transmission(
             "tendon", [motor], list(length), [list(length.values())], rotor_inertia=terms.pop("armature"), linear=linear,
-            limits=None if "limit" in off else limits, rest=rest[0] if terms["stiffness"] else 0.0,
+            limits=None if "limit" in off else limits, rest=rest[0] if any(terms[field] for field in SPRINGS) else 0.0,
             effort_limit=float(drive[0]) if drive is not None and np.isfinite(drive[0]) else None, **terms,
         )  # fmt: skip
         # joints of the tendon may have actuators of their own
@@ -305,10 +310,11 @@ def joint_type(kind: str, axis: ArrayLike, note: Note, **properties: Any) -> Joi
     if properties.pop("limits", None) and kind == "ball":
         note("the limit of a ball joint is not read")
     if kind == "free":
-        if properties.pop("stiffness", 0.0):
+        if any(list(map(properties.pop, SPRINGS, (0.0,) * 3))):
             note("the spring of a free joint is not read")
         linear = np.broadcast_to(properties.get("damping", 0.0), 6)[3:]
-        for name in ("armature", "friction", *(["damping"] if (linear != linear[0]).any() else [])):
+        turned = ["damping"] if (linear != linear[0]).any() else []
+        for name in ("armature", "friction", "quadratic_damping", "cubic_damping", *turned):
             if np.any(properties.get(name)):
                 note(f"{name} of a free joint acts along the body's axes; in MuJoCo along the world's axes")
         return Free(**properties)
@@ -413,46 +419,56 @@ def note_contacts(geoms: Sequence[tuple[str, int, int]], bodies: Iterable[tuple[
     return False
 
 
+ROTOR = ("armature", "damping", "quadratic_damping", "cubic_damping")  # terms that actuators have
+
+
 class Drives:
     """Actuated joints with their largest efforts, and with the armature and damping of their motors at the joint (after the gears)."""
 
     def __init__(self) -> None:
-        self.sums: dict[Any, Array] = {}  # joint -> largest effort, armature, damping
+        self.sums: dict[Any, Array] = {}  # joint -> largest effort, then ROTOR
 
-    def add(self, joint: Any, gear: float, most: float, armature: float, damping: float) -> None:
-        """Add an actuator of a joint. `most` is its largest force or torque before the gear, infinite without a limit."""
-        terms = ((most, abs(gear)), (armature, gear * gear), (damping, gear * gear))
+    def add(self, joint: Any, gear: float, most: float, rotor: Sequence[float], coefficient: float = 1.0) -> None:
+        """Add an actuator of a joint, or of a tendon whose length is `coefficient` times the joint's coordinate.
+
+        `most` is its largest force or torque before the gear, infinite without a limit; `rotor` are its terms ROTOR. MuJoCo multiplies all of them by the
+        square of the gear, also the nonlinear ones.
+        """
+        g, c = abs(gear), abs(coefficient)
+        terms = zip(
+            (most, *rotor), (g * c, *(g * g * x for x in (c * c, c * c, c * c * c, c * c * c * c))), strict=True
+        )
         numbers = np.array([x * factor if x and factor else 0.0 for x, factor in terms])  # 0 * inf would be nan
         self.sums[joint] = self.sums.get(joint, 0.0) + numbers
 
     def add_tendon(
-        self, length: Mapping[Any, float], gear: float, most: float, armature: float, damping: float, note: Note,
-        rotor: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        length: Mapping[Any, float],
+        gear: float,
+        most: float,
+        rotor: Sequence[float],
+        note: Note,
+        motor: Any = None,
+    ) -> None:
         """Add an actuator of a fixed tendon. Its gear ratio to each joint is `gear` times the tendon's coefficient of the joint.
 
-        `rotor` is the key of a tendon with passive terms, which is a transmission; None for other tendons.
+        `motor` is the key of a tendon that is a transmission; None for other tendons.
         """
-        if len(length) > 1 and rotor is None:
+        if len(length) > 1 and motor is None:
             cure = "for one motor of all of them, use Builder.add_transmission"
             note(f"an actuator of a tendon with several joints is read as a motor at each of them; {cure}")
-        if (len(length) > 1 or rotor is not None) and (armature or damping):
-            note("armature and damping of actuators of tendons are not read")
-            armature = damping = 0.0
-        if rotor is not None:
-            length = {rotor: 1.0}
-        for joint, coefficient in length.items():
-            self.add(joint, gear * coefficient, most, armature, damping)
+        for joint, coefficient in ({motor: 1.0} if motor is not None else length).items():
+            self.add(joint, gear, most, rotor, coefficient)
 
-    def properties(self, joint: Any, limit: float, armature: Any, damping: Any) -> dict[str, Any]:
+    def properties(self, joint: Any, limit: float, own: Mapping[str, Any]) -> dict[str, Any]:
         """Return the properties of a joint that follow from its actuators, as arguments of the joint type.
 
-        `limit` bounds the sum of the actuators' efforts.
+        `limit` bounds the sum of the actuators' efforts; `own` has the terms ROTOR of the joint itself.
         """
-        most, rotors, drag = self.sums.get(joint, (np.inf, 0.0, 0.0))
+        most, *rotors = self.sums.get(joint, (np.inf, 0.0, 0.0, 0.0, 0.0))
         most = min(limit, most)
         bound = float(most) if np.isfinite(most) else None
-        return {"effort_limit": bound, "armature": armature + rotors, "damping": damping + drag}
+        return {"effort_limit": bound} | {name: own.get(name, 0.0) + x for name, x in zip(ROTOR, rotors, strict=True)}
 
 
 # --- compiled models ------------------------------------------------------------------------------------------------------------------
@@ -504,7 +520,7 @@ def read(model: Any) -> Builder:
         for name, body, kind in zip(joints, model.jnt_bodyid, model.jnt_type, strict=True)
     ]
     rotors = _rotors(model, off)
-    drives = _drives(model, rotors, note)
+    drives = _drives(model, rotors, off, note)
     _add_bodies(tree, model, bodies, joints, drives, off, note)
     sites = [(bodies[model.site_bodyid[i]], _place(model, "site", i)) for i in range(model.nsite)]
     for name, (body, place) in zip(_names(model, "site", model.nsite), sites, strict=True):
@@ -533,9 +549,8 @@ def read(model: Any) -> Builder:
     for k, length in rotors.items():
         called = names[k] or f"tendon{k}", {joints[j]: c for j, c in length.items()}, drives.sums.get(("tendon", k))
         rest, limits = (getattr(model, f"tendon_{name}")[k] for name in ("lengthspring", "range"))
-        numbers = {name: float(getattr(model, f"tendon_{name}", {k: 0.0})[k]) for name, _ in MOTOR.values()}
         limits = tuple(limits.tolist()) if model.tendon_limited[k] else None
-        tree.transmit(*called, np.broadcast_to(rest, 2).tolist(), limits, numbers, off, note)
+        tree.transmit(*called, np.broadcast_to(rest, 2).tolist(), limits, _terms(model, "tendon", k, off), off, note)
     tree.qpos0 = tree.coordinates(model.qpos0.tolist())  # quaternions with MuJoCo's signs
     tree.set_reference()
     for name, qpos in zip(_names(model, "key", model.nkey), model.key_qpos.tolist(), strict=True):
@@ -569,8 +584,8 @@ def _note_unread(model: Any, strings: Container[int], rotors: Container[int], no
     for attribute, warning in UNREAD.items():
         values: Any = getattr(model, attribute, 0)
         if attribute in TRANSMITTED and np.ndim(values):
-            springs = strings if attribute in ("tendon_stiffness", "tendon_damping") else ()
-            values = [x for k, x in enumerate(values) if k not in springs and k not in rotors]
+            springs = strings if attribute.startswith(("tendon_stiffness", "tendon_damping")) else ()
+            values = [np.any(x) for k, x in enumerate(values) if k not in springs and k not in rotors]
         if np.any(values):
             note(warning or f"{attribute} is not read")
     if any(getattr(model.opt, name, 0.0) for name in ("density", "viscosity")):
@@ -660,7 +675,7 @@ def _rotation(quaternion: ArrayLike) -> Rotation:
     return Rotation.from_quaternion((x, y, z, w))
 
 
-def _drives(model: Any, rotors: Container[int], note: Note) -> Drives:
+def _drives(model: Any, rotors: Container[int], off: Container[str], note: Note) -> Drives:
     drives, n = Drives(), len(model.actuator_trntype)
     # an actuator may have several controls and several forces since MuJoCo 4
     control, out = (getattr(model, f"actuator_{name}", range(n)) for name in ("ctrladr", "outadr"))
@@ -679,15 +694,16 @@ def _drives(model: Any, rotors: Container[int], note: Note) -> Drives:
             gain = abs(float(model.actuator_gainprm[i][0]))
             limits.append(gain * greatest(model.actuator_ctrlrange[control[i]], note))
         most = min(limits, default=np.inf)
-        armature, damping = (getattr(model, f"actuator_{name}", [0.0] * n)[i] for name in ("armature", "damping"))
+        terms = _terms(model, "actuator", i, off)
+        rotor = [terms[name] for name in ROTOR]
         gear, kind = float(model.actuator_gear[out[i]][0]), model.actuator_trntype[i]
         target = model.actuator_trnid[i][0]
         if kind in (JOINT, JOINT_IN_PARENT):
             scalar = KINDS[model.jnt_type[target]] in ("slide", "hinge")
-            drives.add(int(target), gear if scalar else 1.0, most if scalar else np.inf, armature, damping)
+            drives.add(int(target), gear if scalar else 1.0, most if scalar else np.inf, rotor)
         elif kind == TENDON and (length := _length(model, target)) is not None:
-            rotor = ("tendon", int(target)) if target in rotors else None
-            drives.add_tendon(length, gear, most, armature, damping, note, rotor)
+            motor = ("tendon", int(target)) if target in rotors else None
+            drives.add_tendon(length, gear, most, rotor, note, motor)
         else:
             note("actuators that act on neither joints nor fixed tendons are not read")
     return drives
@@ -702,10 +718,29 @@ def _length(model: Any, tendon: int) -> dict[int, float] | None:
 
 
 def _rotors(model: Any, off: Container[str]) -> dict[int, dict[int, float]]:
-    """Return index -> coefficients by joint of the fixed tendons with passive terms."""
-    terms = [getattr(model, f"tendon_{name}", np.zeros(0)) for name, flag in MOTOR.values() if flag not in off]
-    lengths = {k: _length(model, k) for k in sorted({k for numbers in terms for k in np.flatnonzero(numbers).tolist()})}
-    return {k: length for k, length in lengths.items() if length and any(length.values())}
+    """Return index -> coefficients by joint of the fixed tendons with passive terms, or of several joints with an actuator that has such terms."""
+    count, rotors = getattr(model, "ntendon", 0), {}
+    driven = {
+        int(model.actuator_trnid[i][0])
+        for i, kind in enumerate(model.actuator_trntype)
+        if kind == TENDON and any(_terms(model, "actuator", i, off).values())
+    }
+    for k in range(count):
+        if any(_terms(model, "tendon", k, off).values()) or k in driven:
+            length = _length(model, k)
+            if length and any(length.values()) and (len(length) > 1 or any(_terms(model, "tendon", k, off).values())):
+                rotors[k] = length
+    return rotors
+
+
+def _terms(model: Any, kind: str, i: int, off: Container[str]) -> dict[str, float]:
+    """Return field of a joint -> passive term of a tendon or an actuator."""
+
+    def number(attribute: str, at: int) -> float:
+        values = getattr(model, f"{kind}_{attribute}poly" if at else f"{kind}_{attribute}", None)
+        return 0.0 if values is None else float(values[i][at - 1] if at else values[i])
+
+    return {field: 0.0 if flag in off else number(name, at) for field, (name, at, flag) in MOTOR.items()}
 
 
 def _strings(model: Any, bodies: list[str], sites: list[tuple[str, Transform]]) -> dict[int, Ends]:
@@ -723,35 +758,35 @@ def _strings(model: Any, bodies: list[str], sites: list[tuple[str, Transform]]) 
 def _add_springs(tree: Tree, model: Any, strings: Mapping[int, Ends], off: Sequence[str], note: Note) -> None:
     names = _names(model, "tendon", getattr(model, "ntendon", 0))
     for k, ends in strings.items():
-        stiffness = 0.0 if "spring" in off else float(model.tendon_stiffness[k])
-        damping = 0.0 if "damper" in off else float(model.tendon_damping[k])
-        if stiffness or damping:
+        terms = _terms(model, "tendon", k, off)
+        if any(terms[field] for field in STRING):
             rest = np.broadcast_to(model.tendon_lengthspring[k], 2).tolist()
-            tree.add_spring(names[k] or f"tendon{k}", ends, stiffness, damping, rest, note)
+            tree.add_spring(names[k] or f"tendon{k}", ends, terms, rest, note)
 
 
 def _hinge(model: Any, k: int, name: str, drives: Drives, off: Sequence[str], note: Note) -> Hinge:
     kind, q, v = KINDS[model.jnt_type[k]], model.jnt_qposadr[k], model.jnt_dofadr[k]
     low, high = model.jnt_range[k].tolist()
 
-    def along(name: str) -> Any:
+    def along(name: str, at: int = 0) -> Any:
         """Return one number, or one for each velocity of a ball or a free joint, in the order of v."""
         order = {"free": (3, 4, 5, 0, 1, 2), "ball": (0, 1, 2)}.get(kind, (0,))
-        values = [float(getattr(model, name)[v + i]) for i in order]
+        of_velocity = getattr(model, name if at == 0 else f"{name}poly", np.zeros((model.nv, 2)))
+        values = [float(of_velocity[v + i][at - 1] if at else of_velocity[v + i]) for i in order]
         return values[0] if len(set(values)) == 1 else np.array(values)
 
-    stiffness = 0.0 if "spring" in off else float(model.jnt_stiffness[k])
-    damping = 0.0 if "damper" in off else along("dof_damping")
+    damping = {field: 0.0 if "damper" in off else along("dof_damping", MOTOR[field][1]) for field in ROTOR[1:]}
+    springs = {field: _terms(model, "jnt", k, off)[field] for field in SPRINGS}
     limit = greatest(model.jnt_actfrcrange[k], note) if model.jnt_actfrclimited[k] else np.inf
     joint = joint_type(
         kind,
         model.jnt_axis[k],
         note,
-        stiffness=stiffness,
-        rest=float(model.qpos_spring[q]) if stiffness else 0.0,
+        **springs,
+        rest=float(model.qpos_spring[q]) if any(springs.values()) else 0.0,
         limits=(low, high) if model.jnt_limited[k] and "limit" not in off else None,
         friction=0.0 if "frictionloss" in off else along("dof_frictionloss"),
-        **drives.properties(k, limit, along("dof_armature"), damping),
+        **drives.properties(k, limit, {"armature": along("dof_armature"), **damping}),
     )
     return Hinge(name, joint, model.jnt_pos[k].tolist(), float(model.qpos0[q]), k in drives.sums)
 

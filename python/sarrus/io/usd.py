@@ -56,7 +56,7 @@ from ..spatial import Inertia, Rotation, Transform
 from .document import Connected, Element, Names, add_root, add_shape, at, check_pairs, left_out, noted_inertia
 from .formats import USD, combined, text_of
 from .mesh_files import corners, mass_properties
-from .mujoco import Drives, greatest
+from .mujoco import ROTOR, Drives, greatest
 from .usd_stage import Prim, read_stage
 
 LETTERS = "XYZ"
@@ -461,7 +461,7 @@ class _Reader:
             most = min(most, (gain or 1.0) * _largest(prim, "ctrlLimited", "ctrlRange"))
         else:
             prim.note_named("actuators whose control laws are not read:")
-        self.motors.add(joint.path, prim.several("mjc:gear", 6, (1.0,))[0], most, 0.0, 0.0)
+        self.motors.add(joint.path, prim.several("mjc:gear", 6, (1.0,))[0], most, (0.0,) * len(ROTOR))
 
     def _motor(self, prim: Prim) -> Element | None:
         """Return a drive for a joint with actuators of MuJoCo's schema, or with the effort limit of a URDF; None for other joints."""

@@ -18,6 +18,7 @@ collision shapes              massless geoms of group 3, with their friction; ex
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,14 +28,15 @@ import numpy as np
 
 from .._arrays import Array
 from ..description import ConstraintSpec, CouplerSpec, DistanceSpec, JointSpec, ShapeSpec, SpringSpec, VisualSpec
+from ..description.joints import SPRINGS
 from ..mechanism import Mechanism
 from ..shapes import Box, Capsule, Cylinder, Mesh, Plane, Sphere
 from ..spatial import Inertia, Transform
 from . import lowering
 from .document import Names
-from .formats import MJCF, has_passive, put, text_of
+from .formats import MJCF, has_passive, put, put_term, text_of
 from .lowering import Step, Writer, closes, coincident_points
-from .mujoco import HIDDEN, MOTOR
+from .mujoco import HIDDEN, MOTOR, STRING
 from .outline import Element, Link, Losses, add, depth_first, listed, no_shape, principal_axes, tree_links, wxyz
 
 # lower bound of moments of inertia [kg m²], written as boundinertia if a body has a smaller moment: MuJoCo requires more than mjMINVAL = 1e-15
@@ -207,10 +209,8 @@ class _Writer(Writer):
         self._shape(spec, name=spec.name, friction=friction or None, condim=condim, group=str(HIDDEN))
 
     def _spring(self, spring: SpringSpec) -> None:
-        length, stiffness = spring.rest_length, spring.stiffness
-        tendon = add(self.tendon, "spatial", name=spring.name, stiffness=stiffness, springlength=length)
-        if spring.damping:
-            tendon.set("damping", repr(spring.damping))
+        tendon = add(self.tendon, "spatial", name=spring.name, springlength=spring.rest_length)
+        _put_terms(tendon, {field: getattr(spring, field) for field in STRING})
         self._string(tendon, spring.name, (spring.first, spring.second))
 
     def _string(self, tendon: Element, name: str, ends: Any) -> None:
@@ -275,10 +275,8 @@ class _Writer(Writer):
                 f"the offset of motor '{motor.name}': its coordinate becomes the length of the tendon"
             )
         tendon = add(self.tendon, "fixed", name=motor.name)
-        for field, (attribute, _) in MOTOR.items():
-            if numbers[field]:
-                put(tendon, f"@{attribute}", numbers[field])
-        if numbers["stiffness"]:
+        _put_terms(tendon, numbers)
+        if any(numbers[field] for field in SPRINGS):
             rest = numbers["rest"] - coupler.offset
             put(tendon, "@springlength", np.nextafter(rest, 0.0) if rest == -1.0 else rest)  # -1 is MuJoCo's default
         if numbers["limits"] is not None:
@@ -342,6 +340,13 @@ class _Writer(Writer):
             else:
                 x += [coordinates[axis.index] for axis in link.axes]
         return x
+
+
+def _put_terms(tendon: Element, terms: Mapping[str, float]) -> None:
+    """Write the passive terms of a tendon that are not zero."""
+    for field, (attribute, at, _) in MOTOR.items():
+        if terms.get(field):
+            put_term(tendon, f"@{attribute}", at, terms[field])
 
 
 def _placed(place: Transform) -> dict[str, Any]:

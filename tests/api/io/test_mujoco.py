@@ -1,6 +1,7 @@
 """States and compiled models of MuJoCo, and MuJoCo's reading of the same documents, if it is installed."""
 
 import re
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -286,16 +287,14 @@ def test_what_is_not_read_of_a_compiled_model():
         "MjModel: body 'ground' becomes 'ground_body': 'ground' is the world",
         "MjModel: body_gravcomp is not read",
         "MjModel: control laws of actuators are not read",
-        "MjModel: dof_dampingpoly is not read",
         "MjModel: equality j is inactive, and left out",
-        "MjModel: jnt_stiffnesspoly is not read",
         "MjModel: limit is disabled, and left out",
         "MjModel: mocap bodies do not move",
         "MjModel: spring is disabled, and left out",
         "MjModel: the drag of the medium is not read",
     ]
     for robot in (read, taken):
-        assert repr(robot.joint("j").type) == "Revolute('z', damping=1)"
+        assert repr(robot.joint("j").type) == "Revolute('z', damping=1, quadratic_damping=2)"
         assert robot.bodies == ("m", "ground_body")
         assert robot.constraints == ("j2",)
 
@@ -372,18 +371,128 @@ def test_files_of_others(path, tmp_path):
     compare(mujoco, model, sarrus.io.from_mujoco(model))
 
 
-def test_what_stands_behind_the_first_number_of_a_compiled_model():
-    text = """<mujoco><worldbody><body><joint name="j"/><geom size=".1" pos=".3 0 0"/></body></worldbody>
-      <tendon><fixed name="t" stiffness="0 1" damping="0 1" range="0 1"><joint joint="j" coef="1"/></fixed></tendon>
-      <actuator><motor joint="j" damping="3 1 2" forcerange="-1 5"/></actuator></mujoco>"""
-    _, _, _, taken = both(text)
-    assert sorted(taken.warnings) == [
-        "MjModel: actuator_dampingpoly is not read",
-        "MjModel: effort limits of the two directions differ; the larger one is used for both",
-        "MjModel: range of tendons is not read",
-        "MjModel: tendon_dampingpoly is not read",
-        "MjModel: tendon_stiffnesspoly is not read",
+POLYNOMIAL = """<mujoco><compiler angle="radian"/><option gravity="0 0 0"/><worldbody><site name="w" pos="0 0.1 0.5"/>
+  <body name="a"><joint name="h" axis="0 1 0" ref="0.1" springref="0.4" stiffness="3 -2 5" damping="0.3 0.2 0.7"/><geom size="0.1" mass="1" pos="0.5 0 0"/>
+  <body name="b" pos="1 0 0"><joint name="s" type="slide" axis="1 0 0.2" springref="-0.2" stiffness="0 0 50" damping="0 2"/><geom size="0.1" mass="2" pos="0.3 0 0.1"/>
+    <site name="p" pos="0.1 0 0"/>
+  <body name="c" pos="0.5 0 0.2"><joint name="ball" type="ball" stiffness="2 3 4" damping="0.2 0.3 0.4"/><geom size="0.1" mass="1" pos="0.2 0.1 0"/></body></body></body></worldbody>
+  <tendon><spatial name="string" stiffness="20 -3 6" damping="0 2 1" springlength="0.7"><site site="w"/><site site="p"/></spatial>
+    <spatial name="cubic" stiffness="0 0 9" springlength="0.2"><site site="w"/><site site="p"/></spatial>{}</tendon>
+  <actuator><motor joint="h" gear="-2" damping="0.1 0.2 0.3" armature="0.02"/>{}</actuator></mujoco>"""
+FIXED = '<fixed name="t" stiffness="4 -3 2" damping="0.1 0.2 0.3"><joint joint="h" coef="2"/><joint joint="s" coef="-0.5"/></fixed>'
+DRIVEN = (
+    '<fixed name="t"><joint joint="h" coef="2"/><joint joint="s" coef="-0.5"/></fixed>',
+    '<motor tendon="t" gear="3" armature="0.1" damping="0.1 0.2 0.3"/>',
+)
+
+
+@pytest.mark.parametrize("parts", [("", ""), (FIXED, ""), DRIVEN], ids=["joints", "tendon", "motor of a tendon"])
+def test_polynomial_springs_and_dampers(parts, tmp_path):
+    """Passive forces are MuJoCo's: k0 x + k1 x² + k2 x³ and c0 v + c1 v |v| + c2 v³, along joints, tendons and actuators; also of written files."""
+    text = POLYNOMIAL.format(*parts)
+    mujoco, model, read, taken = both(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # groups of shapes
+        read.save(tmp_path / "written.xml")
+    written = sarrus.load(tmp_path / "written.xml")
+    rotor, length = bool(parts[0]), np.array([2.0, -0.5, 0.0, 0.0, 0.0])
+    for robot in (read, taken, written):
+        assert not [note for note in robot.warnings if "not read" in note]
+        for data in states(mujoco, model, 4):
+            q, v = interop.from_mujoco_state(robot, data.qpos.copy(), data.qvel.copy())
+            none = dict.fromkeys((*robot.joints, *(s.name for s in robot.description.springs)), 0.0)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a rest without stiffness
+                bare = robot.replace(**dict.fromkeys(PASSIVE_TERMS, none))
+            rest = np.zeros(robot.nv)
+            ours = robot.inverse_dynamics(q, v, rest) - bare.inverse_dynamics(q, v, rest)
+            ours = ours[:5] + length * ours[5] if rotor else ours
+            theirs = data.qfrc_passive + data.qfrc_actuator  # the latter by the damping of actuators
+            assert_allclose(-ours, theirs, rtol=1e-12, atol=1e-12 * np.abs(theirs).max())
+            mujoco.mj_energyPos(model, data)
+            assert_allclose(robot.potential_energy(q), data.energy[0], rtol=1e-12)
+    if parts == DRIVEN:
+        for robot in (read, taken):
+            assert robot.joint("t").type.armature == [0.1 * 9] and "t" in robot.actuated
+
+
+PASSIVE_TERMS = ("stiffness", "quadratic_stiffness", "cubic_stiffness", "damping", "quadratic_damping", "cubic_damping")
+
+
+def test_polynomial_dampers_of_a_free_joint_act_along_other_axes():
+    """MuJoCo's act along the world's axes, and the sum is not the same along others, unlike for linear dampers."""
+    _, _, *robots = both(
+        '<mujoco><worldbody><body><joint name="f" type="free" damping="1 2"/><geom size=".1"/></body></worldbody></mujoco>'
+    )
+    for robot in robots:
+        assert any("quadratic_damping of a free joint acts along the body's axes" in note for note in robot.warnings)
+
+
+def test_switched_off_springs_have_no_polynomials():
+    off = POLYNOMIAL.format("", "").replace(
+        'gravity="0 0 0"/>', 'gravity="0 0 0"><flag spring="disable" damper="disable"/></option>'
+    )
+    for robot in both(off)[2:]:
+        assert not robot.joint("ball").type.cubic_damping.any() and not robot.description.springs
+
+
+SCALED = """<mujoco><compiler angle="radian"/><worldbody><body name="base" pos="0.1 0 0"><joint name="free" type="free"/><geom size=".2" mass="3"/>
+  <frame pos="1 2 3" euler="0.1 0.2 0.3" {}><body name="a" pos=".1 .2 .3"><joint name="h" pos=".01 .02 .03" stiffness="2 3 4" damping="5 6 7" armature=".1"
+      frictionloss=".2" range="-1 2" ref=".5" springref=".7" actuatorfrcrange="-3 3"/>
+    <geom name="g" type="box" size=".1 .2 .3" pos=".01 0 0" density="500"/><site name="p" pos=".1 .2 0"/><geom type="capsule" fromto="0 0 0 0 .1 1" size=".1"/>
+    <frame pos="0 0.1 0" {}><body name="b" pos=".5 0 0"><joint name="s" type="slide" stiffness="2 3 4" damping="5 6 7" armature=".1" frictionloss=".2"
+        range="-.1 .2" ref=".05" springref=".07" actuatorfrcrange="-3 3"/><geom name="g2" size=".1" mass="2" friction=".8 .2 .3" condim="6"/>
+      <body name="c" pos="0 0 .3"><joint type="ball" name="ball" stiffness="2 3 4" damping="5 6 7" armature=".1" frictionloss=".2"/>
+        <inertial pos="0 .1 .1" mass="3" diaginertia="1 2 2.5"/></body></body></frame></body></frame></body></worldbody>
+  <actuator><motor joint="h" gear="3" forcerange="-2 2" armature=".3" damping=".4 .5 .6"/><motor joint="s" gear="3" ctrlrange="-2 2" armature=".3" damping=".4 .5 .6"/></actuator>
+  <keyframe><key name="k" qpos="1 2 3 1 0 0 0 1.5 .5"/></keyframe></mujoco>"""
+SCALES = ('scale="2"', 'scale="2" massscale="5"', 'scale="2" scaling="geometry"', 'scale="2 2 2" scaling="geometry" massscale="3"', 'massscale="3"')  # fmt: skip
+
+
+@pytest.mark.parametrize("inner", ["", 'scale="1.5" scaling="geometry"', 'scale="0.7"'])
+@pytest.mark.parametrize("outer", SCALES)
+def test_frames_that_scale_their_contents(outer, inner):
+    """Bodies, joints, geoms, sites, actuators of joints and keys in a <frame scale> are those of MuJoCo's compiler."""
+    mujoco, model, read, taken = both(SCALED.format(outer, inner))
+    compare(mujoco, model, read)
+    assert not [note for note in read.warnings if "scale" in note]
+    for name in read.joints:
+        for field in (*PASSIVE_TERMS, "armature", "friction", "rest", "limits", "effort_limit"):
+            one, other = (getattr(robot.joint(name).type, field) for robot in (read, taken))
+            assert (one is None) == (other is None), field
+            if one is not None:
+                assert_allclose(one, other, rtol=1e-12, err_msg=f"{name} {field}")
+    for name in ("qpos0", "k"):
+        assert_allclose(read.configuration(name), taken.configuration(name), rtol=1e-12, atol=1e-15)
+    q = read.configuration("k")
+    assert_allclose(read.pose(q, "p"), taken.pose(q, "p"), rtol=0, atol=1e-12)
+    shapes = [
+        [(s.shape, s.torsional_friction, s.rolling_friction) for s in robot.description.shapes]
+        for robot in (read, taken)
     ]
+    assert repr(shapes[0]) == repr(shapes[1])
+
+
+@pytest.mark.parametrize(
+    ("section", "error"),
+    [
+        ('<equality><connect body1="a" anchor="0 0 0"/></equality>', "refers to 'a', which is in a <frame> with a scale"),
+        ('<equality><joint joint1="s" joint2="h"/></equality>', "refers to 's', which is in a <frame> with a scale"),
+        ('<tendon><fixed name="t"><joint joint="h" coef="1"/></fixed></tendon>', "refers to 'h', which is in a <frame>"),
+        ('<tendon><spatial name="t"><site site="p"/><site site="w"/></spatial></tendon>', "refers to 'p', which is in a <frame>"),
+    ],
+)  # fmt: skip
+def test_what_refers_to_scaled_parts(section, error):
+    text = (
+        SCALED.format('scale="2"', "")
+        .replace("<worldbody>", '<worldbody><site name="w"/>')
+        .replace("<actuator>", f"{section}<actuator>")
+    )
+    with pytest.raises(sarrus.ModelError, match=error):
+        sarrus.loads(text)
+    for scale in ('scale="1 2 3" scaling="geometry"', 'scale="0"', 'scale="-1"', 'scale="inf"', 'massscale="-1"'):
+        with pytest.raises(sarrus.ModelError, match=r"scale|finite"):
+            sarrus.loads(SCALED.format(scale, ""))
 
 
 def test_each_direction_of_a_ball_has_its_damping():
