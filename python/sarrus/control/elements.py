@@ -253,7 +253,8 @@ class Bushing(Element):
 
     Its coordinates are the rotation vector of `frame` relative to `on`, and the displacement of its origin in the axes halfway between both frames.
     The force along each coordinate x is preload - k x - c dx/dt. These forces derive from the energy k x^2 / 2, and do not change if the frames are
-    exchanged. The rotation must be less than half a revolution. The energy is not included in :attr:`Trajectory.energy <sarrus.Trajectory.energy>`.
+    exchanged. The rotation must be less than half a revolution, where a simulation issues a ModelWarning. The energy is not included in
+    :attr:`Trajectory.energy <sarrus.Trajectory.energy>`.
 
     Attributes
     ----------

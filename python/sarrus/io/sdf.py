@@ -114,6 +114,7 @@ class _Reader:
         for key, link in self.links.items():
             with at(link):
                 self.builder.add_body(self.body[key], sdf_document.inertia_of(scene, key, link))
+        self.repeated: set[int] = set()
         self.attached = dict(self._attached())
         scene.joints += self.attached.values()
         fixed_links = {"world", *scene.static}
@@ -133,6 +134,7 @@ class _Reader:
 
     def _attached(self) -> Iterator[tuple[int, SdfJoint]]:
         """Yield (id of a plugin, fixed joint) for the joints by which Gazebo attaches two links of the model when it starts."""
+        joined = set[frozenset[str]]()
         for scope, plugin in self._plugins():
             parent, model, child = extensions.attached(plugin) or ("", "", "")
             own = scope.removesuffix("::")
@@ -143,6 +145,13 @@ class _Reader:
             if second and scope + parent in self.links:
                 element = replace(plugin, tag="joint", attributes={"type": "fixed"}, children=[])
                 ends, name = (scope + parent, second), f"{scope}{parent}_to_{child}"
+                if frozenset(ends) in joined:
+                    plugin.note(
+                        f"plugin {plugin.get('name')!r} connects {parent!r} and {child!r}, as another plugin does: it is read once"
+                    )
+                    self.repeated.add(id(plugin))
+                    continue
+                joined.add(frozenset(ends))
                 fact = f"plugin {plugin.get('name')!r} is read as a fixed joint"
                 plugin.note(f"{fact} between {parent!r} and {child!r}, which Gazebo can detach at run time")
                 yield id(plugin), SdfJoint(element, free_name(name, self.scene.frames), second, ends, scope, own)
@@ -263,7 +272,7 @@ class _Reader:
 
     def _mimics_of_plugins(self, names: Container[str]) -> Iterator[Coupling]:
         for scope, plugin in self._plugins():
-            if id(plugin) in self.attached or (mimic := extensions.mimic(plugin)) is None:
+            if id(plugin) in {*self.attached, *self.repeated} or (mimic := extensions.mimic(plugin)) is None:
                 continue
             leads, follower = scope + mimic.leader, scope + mimic.follower
             if leads not in names or follower not in names or leads == follower:

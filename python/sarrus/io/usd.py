@@ -370,7 +370,11 @@ class _Reader:
             terms = [-ratio * unit / unit_of_leader**k for k, ratio in enumerate(ratios, start=1)]
             with at(prim):
                 coupler = self.joint_names.new(f"{name} mimics {leader}")
-                self.builder.add_coupler(coupler, {name: 1.0, leader: np.trim_zeros(terms, "b")}, offset=offset)
+                if not any(terms):
+                    prim.note(f"the ratio of {coupler!r} is zero: joint {name!r} is held at {offset:g}")
+                self.builder.add_coupler(
+                    coupler, {name: 1.0} | ({leader: np.trim_zeros(terms, "b")} if any(terms) else {}), offset=offset
+                )
                 for joint_name in (name, leader):  # coupled joints stay in the tree
                     spec = self.builder._joints[joint_name]
                     actuated = spec.actuated and (joint_name != name or prim.path in self.motors.sums)

@@ -27,7 +27,7 @@ from ..mechanism import Mechanism, checked_mechanism
 from . import setup
 from .setup import METHODS, Loads, Prepared, RunOptions, Stepping
 from .trajectory import Trajectory
-from .warnings import STABLE, at, fastest_rate, fault_of_steps, warn_of_runs, warn_of_starts
+from .warnings import STABLE, at, fastest_rate, fault_of_steps, warn_of_bushings, warn_of_runs, warn_of_starts
 
 __all__ = ["Event", "simulate"]
 
@@ -368,6 +368,7 @@ class Integration:
             raise self.error
         time, x = self.core.state["shown"]
         q, v, _ = np.split(x[None], self.split, axis=1)
+        warn_of_bushings([(slice(None), self.prepared)], self.trajectory.t, self.trajectory.q[None])
         warn_of_runs([(slice(None), self.prepared)], self.core.record, self.fault, (time, q, v, np.ones(1, dtype=bool)))
         return self.trajectory
 

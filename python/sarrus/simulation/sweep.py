@@ -24,7 +24,7 @@ from ..variants import Listed, Variants
 from . import setup, storage
 from .setup import METHODS, Groups, JointLimits, Limit, Loads, Prepared, Rows, RunOptions, Setup, Stepping
 from .storage import Store, arguments_of
-from .warnings import fault_of_steps, warn_of_runs, warn_of_starts
+from .warnings import fault_of_steps, warn_of_bushings, warn_of_runs, warn_of_starts
 from .workers import Executor, Policy, Result, by_policy, hold, parameters_of, results, set_efforts
 
 if TYPE_CHECKING:
@@ -160,6 +160,7 @@ def simulate_many(
     sweep = runs.sweep(end, dt, parameters, run_index)
     clock: dict[str, Any] = {"step": min(dt, stepping.duration), "steps": schedule.steps}
     fault = fault_of_steps(groups, runs.record, sweep.q, sweep.v, sweep.__getitem__, **clock)
+    warn_of_bushings(groups, sweep.t, sweep.q)
     warn_of_runs(groups, runs.record, fault, (end, sweep.q[:, -1], sweep.v[:, -1], sweep.status == Status.FINISHED))
     return sweep
 

@@ -132,6 +132,8 @@ class SwitchedIntegration(Integration):
         names = [s.name for s in self.switches]
         if doubled := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"two switches are named '{doubled[0]}'; names must be unique: pass name=")
+        if taken := [name for name in names if name in (*self.mechanism.joints, *self.mechanism.constraints)]:
+            raise ValueError(f"a switch has the name of a joint or a constraint, '{taken[0]}'; expected another name=")
         # with the rows of all switches; it raises the errors of their arguments
         self.whole = self._with(self.switches)
         J = self.whole.constraint_jacobian(self.whole.neutral())

@@ -49,6 +49,32 @@ def warn_of_runs(runs: Groups, record: Record, fault: str, end: tuple[float, Arr
         _warn_of_drift(runs, setup.stabilisation, *end)
 
 
+def warn_of_bushings(runs: Groups, t: Array, q: Array) -> None:
+    """Warn about a bushing that turns through half a revolution between two of the times (n,) of states (runs, n, nq), where its moment jumps."""
+    order = np.arange(len(q))
+    for rows, prepared in runs:
+        bushings = [
+            e for e in prepared.elements if e._kind == "Bushing" and np.any(np.atleast_1d(e.stiffness)[..., :3])
+        ]
+        for e, k in ((e, k) for e in bushings for k in order[rows].tolist()):
+            mechanism = mechanism_of(prepared.setup.mechanism, k)
+            A, B = (mechanism.pose(q[k], frame, return_status=True)[0][:, :3, :3] for frame in (e.on, e.frame))
+            R = np.swapaxes(A, 1, 2) @ B
+            axis = (
+                R[:, (2, 0, 1), (1, 2, 0)] - R[:, (1, 2, 0), (2, 0, 1)]
+            )  # along the rotation, reversed at half a revolution
+            wide = np.trace(R, axis1=1, axis2=2) < 1.0  # more than a quarter of a revolution
+            reversed_at = np.flatnonzero((np.sum(axis[1:] * axis[:-1], axis=1) < 0.0) & wide[1:] & wide[:-1])
+            if len(reversed_at):
+                warn_caller(
+                    f"the Bushing of '{e.frame}' on '{e.on}' turns through half a revolution at t = {t[reversed_at[0] + 1]:.6g} s"
+                    f"{f' in run {k}' if len(q) > 1 else ''}, where the direction of its moment is reversed; for such rotations use stiffness= of a "
+                    "joint, whose revolutions are counted",
+                    ModelWarning,
+                )
+                return
+
+
 def fault_of_steps(
     runs: Groups, record: Record, q: Array, v: Array, run: Callable[[int], Trajectory], *, step: float, steps: int,
     ends: Ends | None = None,

@@ -1,5 +1,7 @@
 """Elements between frames: bushings, play of pins and gas springs satisfy their formulas, and act in every way to run."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -379,6 +381,24 @@ def test_initial_lengths_of_many_runs():
     for lengths, q in ((np.array([0.5, 5.0]), [[0.45], [0.45]]), (0.5, [[0.45], [5.0]])):
         with pytest.raises(sarrus.ModelError, match="in run 1: the initial length is"):
             sarrus.simulate_many(robot, q, np.zeros((2, 1)), 0.01, GasSpring("p", "ground", lengths, 0.2, 300.0))
+
+
+def test_a_bushing_that_turns_through_half_a_revolution():
+    """Its moment jumps there, with a warning that names it; a bushing without a torsional spring may turn freely."""
+    b = sarrus.Builder("disc", gravity=(0, 0, 0))
+    b.add_body("disc", sarrus.Inertia(1.0, (0, 0, 0), np.eye(3)))
+    b.add_joint("hinge", sarrus.Revolute("z"), "ground", "disc")
+    robot = b.build()
+    soft = Bushing("disc", "ground", [0, 0, 0.1, 0, 0, 0])
+    for end, warns in ((0.4, False), (1.0, True)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            sarrus.simulate(robot, [0.0], [4.0], end, soft)
+        assert bool(caught) == warns
+    assert "the Bushing of 'disc' on 'ground' turns through half a revolution at t = 0.7" in str(caught[0].message)
+    with pytest.warns(sarrus.ModelWarning, match=r"at t = 0.7\d* s in run 1, where the direction of its moment"):
+        sarrus.simulate_many(robot, [[0.0], [0.0]], [[0.1], [4.0]], 1.0, soft)
+    sarrus.simulate(robot, [0.0], [4.0], 1.0, Bushing("disc", "ground", [0, 0, 0, 5.0, 5.0, 5.0]))
 
 
 def mounted_arm(loop=False):

@@ -742,6 +742,17 @@ def test_joints_that_gazebo_attaches(named):
     )
 
 
+def test_two_plugins_that_attach_the_same_links():
+    """The second one is redundant: the links are joined once, with a warning."""
+    plugin = DETACHABLE.replace("<child_link>box", "<child_link>b")
+    again = plugin.replace("<parent_link>a", "<parent_link>b").replace("<child_link>b", "<child_link>a")
+    for second in (plugin, again):
+        robot = sarrus.loads(model(link("a"), link("b"), plugin, second))
+        assert [spec.kind for spec in robot.description.joints if spec.name == "a_to_b"] == ["Fixed"] and not robot.nc
+        (told,) = (x for x in robot.warnings if "as another plugin does" in x)
+        assert "it is read once" in told and not any("is not read" in x for x in robot.warnings)
+
+
 DETACHABLE = """<plugin filename="gz-sim-detachable-joint-system" name="gz::sim::systems::DetachableJoint">
     <parent_link>a</parent_link><child_model>m</child_model><child_link>box</child_link></plugin>"""
 

@@ -813,6 +813,11 @@ def test_mimics_of_newton(apis):
     slide = an_axis("Prismatic", "j2", "a", "b", "Y", told[0], "float newton:mimicCoef1 = -2", apis=apis[:1])
     (spec,) = of_text(a_body("a"), a_body("b"), an_axis("Revolute", "j1", "", "a", "X"), slide).description.constraints
     assert {name: c for name, _, c in spec.terms}["j1"][0] == pytest.approx(2 * 0.5)
+    held = an_axis("Revolute", "j2", "a", "b", "Y", *told[:2], "float newton:mimicCoef1 = 0", apis=apis[:1])
+    robot = of_text(a_body("a"), a_body("b"), an_axis("Revolute", "j1", "", "a", "X"), held)
+    (spec,) = robot.description.constraints
+    assert [name for name, *_ in spec.terms] == ["j2"] and spec.offset == pytest.approx(np.pi / 2)
+    assert any("the ratio of 'j2 mimics j1' is zero: joint 'j2' is held at 1.5708" in x for x in robot.warnings)
     off = an_axis("Revolute", "j2", "a", "b", "Y", *told, "bool newton:mimicEnabled = 0", apis=apis)
     assert not of_text(a_body("a"), a_body("b"), an_axis("Revolute", "j1", "", "a", "X"), off).nc
 
