@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -12,7 +13,8 @@ namespace {
 double evaluated(Op op, double a, double b, double c) {
   switch (op) {
     case Op::constant:
-    case Op::input: break;
+    case Op::input:
+    case Op::result: break;
     case Op::same: return a;
     case Op::negative: return -a;
     case Op::sum: return a + b;
@@ -23,6 +25,9 @@ double evaluated(Op op, double a, double b, double c) {
     case Op::sine: return std::sin(a);
     case Op::cosine: return std::cos(a);
     case Op::arctangent: return std::atan2(a, b);
+    case Op::exponential: return std::exp(a);
+    case Op::logarithm: return std::log(a);
+    case Op::power: return std::pow(a, b);
     case Op::nearest: return std::nearbyint(a);
     case Op::magnitude: return std::fabs(a);
     case Op::less: return a < b;
@@ -172,6 +177,159 @@ int Graph::arctangent(int y, int x) {
   return make({Op::arctangent, {y, x, -1}});
 }
 
+/// Return a^b. Powers with exponents of contact laws and polynomials need no call of pow.
+int Graph::power(int a, int b) {
+  if (is_constant(a) && is_constant(b)) return constant(std::pow(number(a), number(b)));
+  if (is(b, 0.0)) return constant(1.0);
+  if (is(b, 1.0)) return a;
+  if (is(b, 2.0)) return product(a, a);
+  if (is(b, 3.0)) return product(a, product(a, a));
+  if (is(b, 0.5)) return root(a);
+  if (is(b, 1.5)) return product(a, root(a));
+  return make({Op::power, {a, b, -1}});
+}
+
+// ---- functions that a graph calls ----------------------------------------------------------------------------------------------------
+
+/// Return the index of the function with this name and these constants; record it if there is none.
+int Graph::called(const std::string& name, const std::vector<Ids>& arguments, const Body& record) {
+  std::vector<std::vector<double>> constants;
+  for (const Ids& group : arguments) {
+    constants.emplace_back();
+    for (const int k : group)
+      constants.back().push_back(is_constant(k) ? number(k) : std::numeric_limits<double>::quiet_NaN());
+  }
+  const auto same_constants = [&](const std::vector<std::vector<double>>& other) {
+    const auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+    return std::equal(constants.begin(), constants.end(), other.begin(), other.end(), [&](const auto& a, const auto& b) {
+      return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
+    });
+  };
+  int named = 0;
+  for (int i = 0; i < functions(); ++i) {
+    const bool of_name = function(i).name.compare(0, name.size(), name) == 0;
+    named += of_name;
+    if (of_name && same_constants(function(i).constants)) return i;
+  }
+  GraphFunction f;
+  f.name = named ? name + std::to_string(named + 1) : name;
+  f.constants = constants;
+  f.graph = std::make_unique<Graph>(samples, single);
+  f.graph->functions_ = functions_, f.graph->takes_all_paths = takes_all_paths, f.graph->shares = shares;
+  std::vector<Ids> inputs;
+  for (const Ids& group : arguments) {
+    inputs.emplace_back(), f.inputs.emplace_back();
+    for (const int k : group) {
+      inputs.back().push_back(is_constant(k) ? f.graph->constant(number(k)) : f.graph->input(values(k)));
+      if (!is_constant(k)) f.inputs.back().push_back(inputs.back().back());
+    }
+  }
+  Graph* const caller = std::exchange(current(), f.graph.get());
+  f.results = record(inputs);
+  const int holds = f.graph->all_assumed();
+  f.results.push_back(f.graph->choice(holds, f.graph->constant(1.0), f.graph->constant(0.0)));
+  current() = caller;
+  for (const int k : f.results)
+    if (!f.graph->is_constant(k) && !f.graph->is(k, Op::input)) f.written.push_back(k);
+  std::sort(f.written.begin(), f.written.end());
+  f.written.erase(std::unique(f.written.begin(), f.written.end()), f.written.end());
+  functions_->push_back(std::make_unique<GraphFunction>(std::move(f)));
+  return functions() - 1;
+}
+
+Ids Graph::call(const std::string& name, const std::vector<Ids>& arguments, const Body& record) {
+  GraphCall made = {called(name, arguments, record), {}};
+  const GraphFunction& f = function(made.function);
+  for (const Ids& group : arguments) {
+    made.arguments.emplace_back();
+    std::copy_if(group.begin(), group.end(), std::back_inserter(made.arguments.back()), [&](int k) { return !is_constant(k); });
+  }
+  auto same = std::find(calls_.begin(), calls_.end(), made);
+  if (same == calls_.end()) same = calls_.insert(calls_.end(), made);
+  const int index = static_cast<int>(same - calls_.begin());
+  std::vector<std::vector<double>> of_samples;
+  for (int s = 0; s < samples; ++s) {
+    std::vector<std::vector<double>> x;
+    for (const Ids& group : made.arguments) {
+      x.emplace_back();
+      for (const int k : group) x.back().push_back(values(k)[s]);
+    }
+    of_samples.push_back(f.graph->results_at(f.inputs, x, f.written));
+  }
+  Ids written;
+  for (int k = 0; k < static_cast<int>(f.written.size()); ++k) {
+    auto before = std::find_if(results_.begin(), results_.end(),
+                               [&](const GraphResult& r) { return r.call == index && r.index == k; });
+    if (before == results_.end()) before = results_.insert(results_.end(), {index, k});
+    const int count = size(), i = make({Op::result, {-1, -1, -1}, static_cast<double>(before - results_.begin())});
+    for (int s = 0; i == count && s < samples; ++s)
+      values_[static_cast<std::size_t>(i) * static_cast<std::size_t>(samples) + static_cast<std::size_t>(s)] =
+          of_samples[static_cast<std::size_t>(s)][static_cast<std::size_t>(k)];
+    written.push_back(i);
+  }
+  Ids ids;
+  for (const int k : f.results) {
+    if (f.graph->is_constant(k)) {
+      ids.push_back(constant(f.graph->number(k)));
+      continue;
+    }
+    if (!f.graph->is(k, Op::input)) {
+      ids.push_back(written[static_cast<std::size_t>(std::lower_bound(f.written.begin(), f.written.end(), k) - f.written.begin())]);
+      continue;
+    }
+    for (std::size_t g = 0; g < f.inputs.size(); ++g)
+      if (const auto at = std::find(f.inputs[g].begin(), f.inputs[g].end(), k); at != f.inputs[g].end())
+        ids.push_back(made.arguments[g][static_cast<std::size_t>(at - f.inputs[g].begin())]);
+  }
+  const int holds = less(constant(0.5), ids.back());
+  ids.pop_back();
+  if (!is_constant(holds)) assume(holds);
+  return ids;
+}
+
+std::vector<double> Graph::results_at(const std::vector<Ids>& inputs, const std::vector<std::vector<double>>& x,
+                                      const Ids& results) const {
+  std::vector<double> value(expressions_.size(), 0.0);
+  for (std::size_t g = 0; g < inputs.size(); ++g)
+    for (std::size_t k = 0; k < inputs[g].size(); ++k) value[static_cast<std::size_t>(inputs[g][k])] = x[g][k];
+  std::vector<std::vector<double>> of_call(calls_.size());
+  for (int i = 0; i < size(); ++i) {
+    const Expression& e = (*this)[i];
+    double& to = value[static_cast<std::size_t>(i)];
+    if (e.op == Op::input) continue;
+    if (e.op == Op::result) {
+      const GraphResult& r = result_of(i);
+      std::vector<double>& all = of_call[static_cast<std::size_t>(r.call)];
+      if (all.empty()) {
+        const GraphFunction& f = function(call_of(i).function);
+        std::vector<std::vector<double>> arguments;
+        for (const Ids& group : call_of(i).arguments) {
+          arguments.emplace_back();
+          for (const int k : group) arguments.back().push_back(value[static_cast<std::size_t>(k)]);
+        }
+        all = f.graph->results_at(f.inputs, arguments, f.written);
+      }
+      to = all[static_cast<std::size_t>(r.index)];
+      continue;
+    }
+    double operands[3] = {};
+    for (int k = 0; k < 3; ++k)
+      if (e.operand[k] >= 0) operands[k] = value[static_cast<std::size_t>(e.operand[k])];
+    to = e.op == Op::constant ? e.number : evaluated(e.op, operands[0], operands[1], operands[2]);
+  }
+  std::vector<double> all;
+  for (const int i : results) all.push_back(value[static_cast<std::size_t>(i)]);
+  return all;
+}
+
+std::vector<char> Graph::needed(const Ids& results) const {
+  std::vector<char> live(expressions_.size(), 0);
+  for (const int i : results) live[static_cast<std::size_t>(i)] = 1;
+  for (int i = size() - 1; i >= 0; --i)
+    if (live[static_cast<std::size_t>(i)]) each_operand(i, [&](int k) { live[static_cast<std::size_t>(k)] = 1; });
+  return live;
+}
+
 // ---- conditions ----------------------------------------------------------------------------------------------------------------------
 
 bool Graph::never_negative(int i) const {
@@ -179,6 +337,7 @@ bool Graph::never_negative(int i) const {
   switch (e.op) {
     case Op::constant: return e.number >= 0.0;
     case Op::root:
+    case Op::exponential:
     case Op::magnitude: return true;
     case Op::product: return e.operand[0] == e.operand[1] || (never_negative(e.operand[0]) && never_negative(e.operand[1]));
     case Op::sum:
@@ -210,6 +369,7 @@ int Graph::choice(int condition, int a, int b) {
 }
 
 bool Graph::any(int condition) {
+  if (takes_all_paths && !is_constant(condition)) return true;
   if (holds_somewhere(condition)) return true;
   if (!single && !is_constant(condition)) assume(opposite(condition));
   return false;
@@ -229,15 +389,11 @@ int Graph::all_assumed() {
 }
 
 int Graph::finite(const Ids& results) {
-  std::vector<char> live(expressions_.size(), 0);
-  for (const int i : results) live[static_cast<std::size_t>(i)] = 1;
+  const std::vector<char> live = needed(results);
   bool may_fail = false;
-  for (int i = size() - 1; i >= 0; --i) {
-    if (!live[static_cast<std::size_t>(i)]) continue;
-    may_fail |= is(i, Op::quotient) || is(i, Op::root);
-    for (const int k : (*this)[i].operand)
-      if (k >= 0) live[static_cast<std::size_t>(k)] = 1;
-  }
+  for (int i = 0; i < size(); ++i)
+    if (live[static_cast<std::size_t>(i)])
+      for (const Op op : {Op::quotient, Op::root, Op::exponential, Op::logarithm, Op::power, Op::result}) may_fail |= is(i, op);
   if (!may_fail) return constant(1.0);
   // sum the absolute values: positive and negative values could cancel
   int total = constant(0.0);
