@@ -11,7 +11,9 @@ import numpy as np
 from .. import _recording
 from ..generation.targets import Recorded, _filled
 
-THREADS = 128  # threads of a block on the GPU; more threads have fewer registers each
+# threads of a block on the GPU; more threads have fewer registers each. Without the number of blocks in __launch_bounds__, ptxas 13.5 gives long
+# functions 32 registers only
+THREADS = 128
 OPEN = 3  # status of a world whose loops are open by more than the tolerance, as for inconsistent constraints
 
 
@@ -46,7 +48,8 @@ def advanced(f: Recorded, motors: list[int]) -> Kernel:
     """Return a kernel that replaces q, v and z by the results q_next, v_next and z_next of a function, as often as its argument `substeps` requires.
 
     A world whose status is not 0 or 8, or whose mask is 0, keeps its state. Further arguments are `fresh`, which ignores the status before the call,
-    the duration `dt` of a substep [s], and the largest residual. Entry `motors[k]` of the input tau is effort k; the other entries are zero.
+    begins with time zero, and considers the residual after the last substep only; the duration `dt` of a substep [s]; and the largest residual. Entry
+    `motors[k]` of the input tau is effort k; the other entries are zero.
     """
     state = [key for key in STATE if np.size(f.results.get(f"{key}_next", ()))]
     others = [key for key in f.inputs if key not in (*STATE, "tau", "time")]
@@ -74,19 +77,24 @@ def advanced(f: Recorded, motors: list[int]) -> Kernel:
         "const flags chosen = x_mask[0] > real{} + (scalar)0.5;",
         "real late = x_status[0] < (scalar)7.5 ? real{} : real{} + 8, code = x_status[0] - late;",
         "if (fresh) code = chosen ? real{} : code, late = chosen ? real{} : late;",
+        "const real start = fresh ? real{} : x_time[0];",
+        "real done = real{};",
         "for (int k = 0; k < substeps; ++k) {",
+        "x_time[0] = start + (scalar)dt * done;",
+        "const real most_now = real{} + (scalar)(fresh && k + 1 < substeps ? 1e30 : most);",
         f"const real s = {_call(f, arguments)};",
         "const real late_now = s < (scalar)7.5 ? real{} : real{} + 8;",
         "real code_now = s - late_now;",
-        f"code_now = (code_now < (scalar)0.5) & (x_residual[0] > real{{}} + (scalar)most) ? real{{}} + {OPEN} : code_now;",
+        f"code_now = (code_now < (scalar)0.5) & (x_residual[0] > most_now) ? real{{}} + {OPEN} : code_now;",
         "const flags alive = chosen & (code < (scalar)0.5);",
         "const flags ok = alive & (code_now < (scalar)0.5);",
         "code = alive ? code_now : code, late = ok & (late < late_now) ? late_now : late;",
-        "x_time[0] = ok ? x_time[0] + (scalar)dt : x_time[0];",
+        "done = ok ? done + 1 : done;",
         *(f"for (int j = 0; j < {np.size(f.results[f'{key}_next'])}; ++j) x_{key}[j] = ok ? y_{key}[j] : x_{key}[j];" for key in state),
         "}",
         "const real now = code + late;",
-        "store<1>(&now, a_status, i, m), store<1>(x_time, a_time, i, m), store<2>(x_residual, a_residual, i, m);",
+        "store<1>(&now, a_status, i, m), store<2>(x_residual, a_residual, i, m);",
+        "put_time(a_time, i, m, done, dt, fresh, chosen);",
         *(f"store<{np.size(f.results[f'{key}_next'])}>(x_{key}, a_{key}, i, m);" for key in state),
     ]  # fmt: skip
     return _kernel(f, arrays, ("int substeps", "int fresh", "double dt", "double most"), lines)

@@ -24,7 +24,8 @@ from ..simulation.sweep import simulate_many
 from .devices import AnyArray, Device, Host, View, view
 from .kernels import STATE, Kernel, advanced, called
 
-NEWTON_STEPS = 6  # steps of assemble(): three suffice within 0.03 rad
+# steps of assemble(), in which fixed coordinates move to their values at a constant rate, with one Newton step in each; and further Newton steps
+PATH_STEPS, LAST_STEPS = 32, 6
 # largest residual of closed loops [rad, or relative to the size of the bodies]: what steps and Newton's method reach, times 100 or more
 CLOSED = {"double": 1e-8, "float": 1e-4}
 CORRECTIONS = 2
@@ -148,7 +149,7 @@ class Worlds:
         if self._core:
             self._core_step(u)
         else:
-            self._advance("step", self._stepped, {**self.inputs, "efforts": u}, None, self.substeps, False)
+            self._advance("step", self._stepped, {**self.inputs, "efforts": u}, None, self.substeps, self.dt)
 
     def reset(self, mask: Any = None, q: Any = None, v: Any = None, *, seed: int | None = None) -> None:
         """Set the state of worlds, their time to zero and their status to 0.
@@ -164,17 +165,18 @@ class Worlds:
         if seed is not None:
             q, v = np.atleast_2d(real_array("q", q)), np.atleast_2d(real_array("v", v))
             rows = np.random.default_rng(checked_count("seed", seed, 0)).integers(len(q), size=self.count)
-            q, v = q[rows], v if len(v) == 1 else v[rows]
+            q, v = q[rows], v[rows if len(v) == len(q) else 0]
         arrays = {"to_q": q, "to_v": v, "to_z": np.zeros(self._states["z"])}
         for key, x in arrays.items():
             if isinstance(x, (np.ndarray, list, tuple)) and not np.isfinite(real_array(key[3:], x)).all():
                 raise StateError(f"{key[3:]} must be finite; got {x!r}")
-        self._advance("reset", self._moved, arrays, mask, 1, True)
+        self._advance("reset", self._moved, arrays, mask)
 
     def assemble(self, fixed: JointCoordinates, near: Any = None, *, mask: Any = None) -> None:
         """Close the loops by Newton's method, with the coordinates of some joints fixed; the worlds are then at rest, with time zero.
 
-        If the loops of a world cannot be closed, it keeps its state, and its status is 2 or 3.
+        The fixed coordinates move to their values in 32 steps, so that the worlds stay on their branch. If the loops of a world cannot be closed, it keeps
+        its state, and its status is 2 or 3.
 
         Parameters
         ----------
@@ -185,23 +187,32 @@ class Worlds:
         """
         names, columns = tuple(fixed), []
         for name, x in fixed.items():
-            size = self.robot.joint(name).type.nq
+            kind = self.robot.joint(name).type
+            if (size := kind.nq) != kind.nv:
+                raise ModelError(
+                    f"fixed joint {name!r}: quaternions are not interpolated; use reset() with robot.assemble()"
+                )
             a = real_array(name, np.asarray(self.device.array(name, x, np.float64)))
             a = a[:, None] if a.shape == (self.count,) and size == 1 else np.atleast_1d(a)
             if a.shape not in ((size,), (self.count, size)):
                 raise ShapeError(f"fixed[{name!r}] must be ({size},) or ({self.count}, {size}); got {a.shape}")
             columns.append(np.broadcast_to(a, (self.count, size)))
-        arrays = {"coordinates": np.hstack(columns), "near": self.q if near is None else near}
-        arrays |= {"to_z": np.zeros(self._states["z"])}
+        if not self.robot.constraints:
+            raise ModelError(f"'{self.robot.name}' has no loops: use reset()")
+        if near is not None:
+            self.reset(mask, near)
         if self._core:
-            q, status = self.robot.assemble(arrays["near"], fixed=dict(fixed), branch="only", return_status=True)
+            at = dict(zip(names, columns, strict=True))
+            q, status = self.robot.assemble(self.q, fixed=at, branch="only", return_status=True)
             self._put(mask, q, np.zeros(self.robot.nv), np.broadcast_to(status, self.count))
         else:
-            self._advance(("assemble", *names), lambda r: self._closed(r, names), arrays, mask, 1, True)
+            arrays = {"coordinates": np.hstack(columns), "to_z": np.zeros(self._states["z"])}
+            self._advance(("assemble", *names), lambda r: self._closed(r, names), arrays, mask, PATH_STEPS + LAST_STEPS)
 
     def _advance(
-        self, key: Any, compute: Any, arrays: Mapping[str, Any], mask: Any, substeps: int, fresh: bool
+        self, key: Any, compute: Any, arrays: Mapping[str, Any], mask: Any, substeps: int = 1, dt: float = 0.0
     ) -> None:
+        """Launch a kernel of :func:`advanced`; if dt is zero, from time zero to one, with status 0 before it."""
         if self._core:
             self._put(mask, arrays["to_q"], arrays["to_v"], np.zeros(self.count, int))
             return
@@ -215,7 +226,7 @@ class Worlds:
         if mask is not None:
             given["mask"] = self._given("mask", mask, 1, np.uint8)
         views = [self._views.get(name) or (view(given[name]) if name in given else View()) for name in kernel.arrays]
-        self.device.launch(function, self.count, views, [substeps, fresh, self.dt, CLOSED[self.scalar]])
+        self.device.launch(function, self.count, views, [substeps, not dt, dt or 1 / PATH_STEPS, CLOSED[self.scalar]])
 
     def _given(self, name: str, x: Any, size: int, kind: Any = None) -> AnyArray:
         """Return an argument as an array (size,) or (count, size) on the device."""
@@ -286,10 +297,16 @@ class Worlds:
         return {f"{key}_next": r.input(f"to_{key}", x) for key, x in values.items() if x.shape[1]}
 
     def _closed(self, r: Recorder, names: tuple[str, ...]) -> Mapping[str, Numbers]:
-        q, residual = r.positions(names, NEWTON_STEPS)
+        indices, _ = r._indices(names)
+        to, left = r.input("coordinates", r._configurations[:, indices]), (1.0 - r.time[0]) * PATH_STEPS
+        q = r.q.copy()
+        q[indices] += (to - q[indices]) / left.larger(r.constant(1.0))
+        closed, residual = r.closed(r._loop_coordinates(q), names, 1)
+        closed, q = r._merged(closed, q), q[indices]
+        closed[indices] = q
         rest = np.full(self.robot.nv, r.constant(0.0), dtype=object)
         z = r.input("to_z", np.zeros((len(r._configurations), n))) if (n := self._states["z"]) else ()
-        results = {"q_next": q, "v_next": rest, "residual": np.array([residual[0], r.constant(0.0)], dtype=object)}
+        results = {"q_next": closed, "v_next": rest, "residual": np.array([residual[0], r.constant(0.0)], dtype=object)}
         return results | ({"z_next": z} if n else {})
 
     def _sampled(self, f: Recorded, key: str) -> AnyArray:
