@@ -10,6 +10,7 @@
 #include "../recording/c99.hpp"
 #include "../recording/derive.hpp"
 #include "../recording/operations.hpp"
+#include "../recording/step.hpp"
 #include "built.hpp"
 
 namespace sarrus::bindings {
@@ -92,6 +93,22 @@ class Recording {
     std::vector<Numbers> all;
     for (const Ids* ids : {&r.efforts, &r.acceleration, &r.error, &r.missed, &r.z_dot}) all.push_back(all_numbered(*ids));
     return {all, numbered(r.status)};
+  }
+
+  /// Record a step of a simulation: q, v, z, the residuals, and the status.
+  std::pair<std::vector<Numbers>, Number> step(const SimulatedPlan& simulated, double dt, bool midpoint, int substeps,
+                                               int corrections, const Numbers& q, const Numbers& v, const Numbers& z,
+                                               const Numbers& tau, const Numbers& time) {
+    Graph::current() = graph_.get();
+    const RecordedStep r = record(simulated, {dt, midpoint, substeps, corrections},
+                                  {ids_of(q), ids_of(v), ids_of(z), ids_of(tau), ids_of(time)});
+    return {{all_numbered(r.q), all_numbered(r.v), all_numbered(r.z), all_numbered(r.residual)}, numbered(r.status)};
+  }
+  /// Return true if results depend on inputs.
+  bool depends(const Numbers& results, const Numbers& inputs) const {
+    const std::vector<char> live = graph_->needed(ids_of(results));
+    const Ids ids = ids_of(inputs);
+    return std::any_of(ids.begin(), ids.end(), [&](int i) { return live[static_cast<std::size_t>(i)] != 0; });
   }
 
   std::vector<Numbers> derivatives(const Numbers& results, const Numbers& inputs) {
@@ -228,6 +245,9 @@ PYBIND11_MODULE(_recording, m, pybind11::mod_gil_not_used()) {
       .def("call", &Recording::call, py::arg("operation"), py::arg("inputs"), py::arg("frame"), py::arg("expressed_in"))
       .def("tasks", &Recording::tasks, py::arg("control"), py::arg("parameters"), py::arg("call"), py::arg("time"), py::arg("q"),
            py::arg("v"), py::arg("z"))
+      .def("step", &Recording::step, py::arg("simulated"), py::arg("dt"), py::arg("midpoint"), py::arg("substeps"),
+           py::arg("corrections"), py::arg("q"), py::arg("v"), py::arg("z"), py::arg("tau"), py::arg("time"))
+      .def("depends", &Recording::depends)
       .def("derivatives", &Recording::derivatives)
       .def("assume", &Recording::assume)
       .def("assumptions", &Recording::assumptions)
@@ -237,10 +257,12 @@ PYBIND11_MODULE(_recording, m, pybind11::mod_gil_not_used()) {
   py::class_<C99Function>(m, "C99Function")
       .def_readonly("declaration", &C99Function::declaration)
       .def_readonly("definition", &C99Function::definition)
+      .def_readonly("called", &C99Function::called)
       .def_readonly("operations", &C99Function::operations)
       .def_readonly("statements", &C99Function::statements)
       .def_readonly("alive", &C99Function::alive)
       .def_readonly("turns", &C99Function::turns);
+  m.def("not_recorded", &sarrus::not_recorded, py::arg("simulated"));
   m.def("turn", &sarrus::c99_turn, py::arg("single"));
   py::dict operations;
   for (const auto& each : sarrus::recorded_operations())

@@ -11,6 +11,7 @@
 #include "../kernels/state_functions.hpp"
 #include "../kernels/variant_run.hpp"
 #include "../mechanism/variants.hpp"
+#include "../recording/step.hpp"
 #include "../simulation/contact_history.hpp"
 #include "../simulation/friction.hpp"
 #include "../simulation/run.hpp"
@@ -293,6 +294,8 @@ class PySimulation {
 
   /// End the simulation at its next step: the current call or, if there is none, the next call. Signal handlers may call this function.
   void stop() { stopped_ = true; }
+  /// Return the data from which steps are recorded; they refer to this simulation.
+  SimulatedPlan simulated() const { return {&tree_, &plan_, parameters_}; }
   /// Return true if a function of the caller, or a constant load, acts on the mechanism.
   bool calls() const { return !(controller_.is_none() && load_.empty()); }
   int size() const { return simulation_.size(); }
@@ -747,6 +750,7 @@ void bind_simulation(py::module_& m) {
   m.def("contact_points", &contact_points, py::arg("mechanism"), py::arg("q"), py::arg("z"), py::arg("shapes"),
         py::arg("planes"));
   m.def("brakes_at_rest", &brakes_at_rest, py::arg("W"), py::arg("r"), py::arg("limit"));
+  py::class_<SimulatedPlan>(m, "SimulatedPlan", "Data of a simulation, for recordings of its steps.");
   py::class_<PySimulation>(m, "Simulation")
       .def(py::init<const py::object&, const std::string&, const std::string&, const std::array<double, 2>&, const py::list&,
                     const std::vector<double>&, const Numbers&, py::object, std::vector<py::object>, py::object,
@@ -758,6 +762,7 @@ void bind_simulation(py::module_& m) {
            py::arg("events"), py::arg("limits"), py::arg("units"), py::arg("described") = py::none(),
            py::arg("load") = std::vector<double>(), py::keep_alive<1, 2>(), py::keep_alive<1, 15>())
       .def_property_readonly("record", &PySimulation::record)
+      .def("simulated", &PySimulation::simulated, py::keep_alive<0, 1>())
       .def_property_readonly("size", &PySimulation::size)
       .def_property_readonly("integrated", &PySimulation::integrated)
       .def_property_readonly("counted", &PySimulation::counted)

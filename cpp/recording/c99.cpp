@@ -11,16 +11,6 @@ namespace {
 
 bool stands_by_itself(const Graph& g, int i) { return g[i].op == Op::constant || g[i].op == Op::input; }
 
-std::vector<char> needed(const Graph& g, const Ids& results) {
-  std::vector<char> live(static_cast<std::size_t>(g.size()), 0);
-  for (const int i : results) live[static_cast<std::size_t>(i)] = 1;
-  for (int i = g.size() - 1; i >= 0; --i)
-    if (live[static_cast<std::size_t>(i)])
-      for (const int k : g[i].operand)
-        if (k >= 0) live[static_cast<std::size_t>(k)] = 1;
-  return live;
-}
-
 /// Return the expressions in the order in which the algorithm recorded them.
 Ids as_recorded(const Graph& g, const std::vector<char>& live) {
   Ids order;
@@ -37,8 +27,9 @@ Ids depth_first(const Graph& g, const std::vector<char>& live, const Ids& result
   for (int i = 0; i < g.size(); ++i) {
     if (!live[static_cast<std::size_t>(i)] || stands_by_itself(g, i)) continue;
     Ids& of = operands[static_cast<std::size_t>(i)];
-    for (const int k : g[i].operand)
-      if (k >= 0 && !stands_by_itself(g, k)) of.push_back(k);
+    g.each_operand(i, [&](int k) {
+      if (!stands_by_itself(g, k)) of.push_back(k);
+    });
     std::stable_sort(of.begin(), of.end(),
                      [&](int a, int b) { return need[static_cast<std::size_t>(a)] > need[static_cast<std::size_t>(b)]; });
     int most = 1;
@@ -70,9 +61,7 @@ Ids depth_first(const Graph& g, const std::vector<char>& live, const Ids& result
 int alive(const Graph& g, const Ids& order, const Ids& results) {
   const std::size_t end = order.size();
   std::vector<std::size_t> last(static_cast<std::size_t>(g.size()), 0);
-  for (std::size_t at = 0; at < end; ++at)
-    for (const int k : g[order[at]].operand)
-      if (k >= 0) last[static_cast<std::size_t>(k)] = at;
+  for (std::size_t at = 0; at < end; ++at) g.each_operand(order[at], [&](int k) { last[static_cast<std::size_t>(k)] = at; });
   for (const int i : results) last[static_cast<std::size_t>(i)] = end;
   std::vector<int> ends(end + 1, 0);
   int now = 0, most = 0;
@@ -109,6 +98,7 @@ std::vector<std::pair<std::string, int>> counted(const Graph& g, const Ids& orde
                                                            {"sines and cosines", {Op::sine, Op::cosine}},
                                                            {"arctangents", {Op::arctangent}},
                                                            {"comparisons", {Op::less, Op::both, Op::opposite}},
+                                                           {"powers", {Op::power, Op::exponential, Op::logarithm}},
                                                            {"choices", {Op::choice, Op::magnitude, Op::nearest}}};
   std::vector<std::pair<std::string, int>> all;
   for (const auto& [words, ops] : kinds) {
@@ -131,6 +121,9 @@ template <class Words> std::string written(const Expression& e, const Words& x, 
     case Op::quotient: return x(a) + " / " + x(b);
     case Op::root: return "sqrt" + f + "(" + x(a) + ")";
     case Op::arctangent: return "atan2" + f + "(" + x(a) + ", " + x(b) + ")";
+    case Op::exponential: return "exp" + f + "(" + x(a) + ")";
+    case Op::logarithm: return "log" + f + "(" + x(a) + ")";
+    case Op::power: return "pow" + f + "(" + x(a) + ", " + x(b) + ")";
     case Op::nearest: return "rint" + f + "(" + x(a) + ")";
     case Op::magnitude: return "fabs" + f + "(" + x(a) + ")";
     case Op::less: return x(a) + " < " + x(b);
@@ -139,6 +132,7 @@ template <class Words> std::string written(const Expression& e, const Words& x, 
     case Op::choice: return x(a) + " ? " + x(b) + " : " + x(c);
     case Op::constant:
     case Op::input:
+    case Op::result:
     case Op::sine:
     case Op::cosine: break;  // these are written by the caller
   }
@@ -152,10 +146,10 @@ C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs,
   Ids results;
   for (const auto& [array, ids] : outputs) results.insert(results.end(), ids.begin(), ids.end());
   if (status >= 0) results.push_back(status);
-  const std::vector<char> live = needed(g, results);
+  const std::vector<char> live = g.needed(results);
   const Ids order = ordered(g, live, results);
 
-  C99Function function = {"", "", counted(g, order), static_cast<int>(order.size()), alive(g, order, results), false};
+  C99Function function = {"", "", {}, counted(g, order), static_cast<int>(order.size()), alive(g, order, results), false};
   std::map<int, std::string> term;
   std::string arguments, body;
   const auto declare = [&](const std::string& type, const std::string& array, std::size_t size) {
@@ -183,12 +177,28 @@ C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs,
     if (g[i].op == Op::cosine) at->second.second = i;
   }
   int count = 0;
+  std::map<int, std::string> calls;  // names of the arrays of results of the calls so far
   for (const int i : order) {
     if (term.count(i)) continue;  // this sine (or cosine) has been written together with the cosine (or sine) of the same angle
     const Expression& e = g[i];
     const int a = e.operand[0];
     const std::string t = "t" + std::to_string(count++);
     term[i] = t;
+    if (e.op == Op::result) {
+      const GraphResult& r = g.result_of(i);
+      const GraphFunction& f_called = g.functions()[static_cast<std::size_t>(g.call_of(i).function)];
+      const auto [at, first] = calls.emplace(r.call, "sarrus_r" + std::to_string(calls.size()));
+      if (first) {
+        const std::string a_called = "sarrus_x" + std::to_string(calls.size() - 1);
+        std::string values;
+        for (const int k : g.call_of(i).arguments) values += (values.empty() ? "" : ", ") + x(k);
+        body += "  const " + real + " " + a_called + "[" + std::to_string(f_called.inputs.size()) + "] = {" + values + "};\n  " + real +
+                " " + at->second + "[" + std::to_string(f_called.results.size()) + "];\n  " + name + "_" + f_called.name + "(" +
+                a_called + ", " + at->second + ");\n";
+      }
+      body += "  const " + real + " " + t + " = " + at->second + "[" + std::to_string(r.index) + "];\n";
+      continue;
+    }
     if (e.op != Op::sine && e.op != Op::cosine) {
       body += "  const " + (is_condition(e.op) ? "int" : real) + " " + t + " = " + written(e, x, f) + ";\n";
       continue;
@@ -204,6 +214,13 @@ C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs,
   for (const auto& [array, ids] : outputs)
     for (std::size_t k = 0; k < ids.size(); ++k) body += "  " + array + "[" + std::to_string(k) + "] = " + x(ids[k]) + ";\n";
   if (status >= 0) body += "  return (int)" + x(status) + ";\n";
+  for (const GraphFunction& each : g.functions()) {
+    const C99Function called = c99(*each.graph, name + "_" + each.name, {{"x", each.inputs}}, {{"y", each.results}}, -1);
+    function.called.insert(function.called.end(), called.called.begin(), called.called.end());
+    function.called.push_back(called.definition);
+    function.statements += called.statements, function.alive = std::max(function.alive, called.alive);
+    function.turns |= called.turns;
+  }
   function.declaration = std::string(status >= 0 ? "int " : "void ") + name + "(" + arguments + ")";
   function.definition = function.declaration + " {\n" + body + "}\n";
   return function;

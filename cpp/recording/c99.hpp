@@ -1,5 +1,5 @@
-// Conversion of recorded expressions to a C99 function: straight-line code without branches, loops and static memory; it calls only sarrus_turn and
-// functions of math.h.
+// Conversion of recorded expressions to a C99 function: straight-line code without branches, loops and static memory; it calls only sarrus_turn,
+// functions of math.h, and the functions that the graph calls.
 #pragma once
 
 #include <string>
@@ -14,8 +14,9 @@ using NamedIds = std::vector<std::pair<std::string, Ids>>;
 
 struct C99Function {
   std::string declaration, definition;
+  std::vector<std::string> called;  // definitions of the functions that it calls, each after those that it calls itself
   std::vector<std::pair<std::string, int>> operations;  // name of each operation, and how often it occurs
-  int statements, alive;  // alive: largest number of simultaneously live values
+  int statements, alive;  // with those of called functions; alive: largest number of simultaneously live values
   bool turns;  // true if the function calls sarrus_turn, which computes sine and cosine together
 };
 

@@ -12,7 +12,8 @@ namespace {
 double evaluated(Op op, double a, double b, double c) {
   switch (op) {
     case Op::constant:
-    case Op::input: break;
+    case Op::input:
+    case Op::result: break;
     case Op::same: return a;
     case Op::negative: return -a;
     case Op::sum: return a + b;
@@ -23,6 +24,9 @@ double evaluated(Op op, double a, double b, double c) {
     case Op::sine: return std::sin(a);
     case Op::cosine: return std::cos(a);
     case Op::arctangent: return std::atan2(a, b);
+    case Op::exponential: return std::exp(a);
+    case Op::logarithm: return std::log(a);
+    case Op::power: return std::pow(a, b);
     case Op::nearest: return std::nearbyint(a);
     case Op::magnitude: return std::fabs(a);
     case Op::less: return a < b;
@@ -172,6 +176,104 @@ int Graph::arctangent(int y, int x) {
   return make({Op::arctangent, {y, x, -1}});
 }
 
+/// Return a^b. Powers with exponents of contact laws and polynomials need no call of pow.
+int Graph::power(int a, int b) {
+  if (is_constant(a) && is_constant(b)) return constant(std::pow(number(a), number(b)));
+  if (is(b, 0.0)) return constant(1.0);
+  if (is(b, 1.0)) return a;
+  if (is(b, 2.0)) return product(a, a);
+  if (is(b, 3.0)) return product(a, product(a, a));
+  if (is(b, 0.5)) return root(a);
+  if (is(b, 1.5)) return product(a, root(a));
+  return make({Op::power, {a, b, -1}});
+}
+
+// ---- functions that a graph calls ----------------------------------------------------------------------------------------------------
+
+Ids Graph::call(const std::string& name, const Ids& arguments, const std::function<Ids(const Ids& inputs)>& record) {
+  auto at = std::find_if(functions_.begin(), functions_.end(), [&](const GraphFunction& f) { return f.name == name; });
+  if (at == functions_.end()) {
+    GraphFunction f = {name, std::make_unique<Graph>(samples, single), {}, {}};
+    f.graph->takes_all_paths = takes_all_paths;
+    for (const int k : arguments) f.inputs.push_back(f.graph->input(values(k)));
+    Graph* const caller = std::exchange(current(), f.graph.get());
+    f.results = record(f.inputs);
+    const int holds = f.graph->all_assumed();
+    f.results.push_back(f.graph->choice(holds, f.graph->constant(1.0), f.graph->constant(0.0)));
+    current() = caller;
+    at = functions_.insert(functions_.end(), std::move(f));
+  }
+  const GraphFunction& f = *at;
+  const GraphCall made = {static_cast<int>(at - functions_.begin()), arguments};
+  auto same = std::find(calls_.begin(), calls_.end(), made);
+  if (same == calls_.end()) same = calls_.insert(calls_.end(), made);
+  const int index = static_cast<int>(same - calls_.begin());
+  std::vector<std::vector<double>> of_samples;
+  for (int s = 0; s < samples; ++s) {
+    std::vector<double> x;
+    for (const int k : arguments) x.push_back(values(k)[s]);
+    of_samples.push_back(f.graph->results_at(f.inputs, x, f.results));
+  }
+  Ids ids;
+  for (std::size_t k = 0; k < f.results.size(); ++k) {
+    if (f.graph->is_constant(f.results[k])) {
+      ids.push_back(constant(f.graph->number(f.results[k])));
+      continue;
+    }
+    auto before = std::find_if(results_.begin(), results_.end(), [&](const GraphResult& r) {
+      return r.call == index && r.index == static_cast<int>(k);
+    });
+    if (before == results_.end()) before = results_.insert(results_.end(), {index, static_cast<int>(k)});
+    const int count = size(), i = make({Op::result, {-1, -1, -1}, static_cast<double>(before - results_.begin())});
+    for (int s = 0; i == count && s < samples; ++s)
+      values_[static_cast<std::size_t>(i) * static_cast<std::size_t>(samples) + static_cast<std::size_t>(s)] =
+          of_samples[static_cast<std::size_t>(s)][k];
+    ids.push_back(i);
+  }
+  const int holds = less(constant(0.5), ids.back());
+  ids.pop_back();
+  if (!is_constant(holds)) assume(holds);
+  return ids;
+}
+
+std::vector<double> Graph::results_at(const Ids& inputs, const std::vector<double>& x, const Ids& results) const {
+  std::vector<double> value(expressions_.size(), 0.0);
+  for (std::size_t k = 0; k < inputs.size(); ++k) value[static_cast<std::size_t>(inputs[k])] = x[k];
+  std::vector<std::vector<double>> of_call(calls_.size());
+  for (int i = 0; i < size(); ++i) {
+    const Expression& e = (*this)[i];
+    double& to = value[static_cast<std::size_t>(i)];
+    if (e.op == Op::input) continue;
+    if (e.op == Op::result) {
+      const GraphResult& r = result_of(i);
+      std::vector<double>& all = of_call[static_cast<std::size_t>(r.call)];
+      if (all.empty()) {
+        const GraphFunction& f = functions_[static_cast<std::size_t>(call_of(i).function)];
+        std::vector<double> arguments;
+        for (const int k : call_of(i).arguments) arguments.push_back(value[static_cast<std::size_t>(k)]);
+        all = f.graph->results_at(f.inputs, arguments, f.results);
+      }
+      to = all[static_cast<std::size_t>(r.index)];
+      continue;
+    }
+    double operands[3] = {};
+    for (int k = 0; k < 3; ++k)
+      if (e.operand[k] >= 0) operands[k] = value[static_cast<std::size_t>(e.operand[k])];
+    to = e.op == Op::constant ? e.number : evaluated(e.op, operands[0], operands[1], operands[2]);
+  }
+  std::vector<double> all;
+  for (const int i : results) all.push_back(value[static_cast<std::size_t>(i)]);
+  return all;
+}
+
+std::vector<char> Graph::needed(const Ids& results) const {
+  std::vector<char> live(expressions_.size(), 0);
+  for (const int i : results) live[static_cast<std::size_t>(i)] = 1;
+  for (int i = size() - 1; i >= 0; --i)
+    if (live[static_cast<std::size_t>(i)]) each_operand(i, [&](int k) { live[static_cast<std::size_t>(k)] = 1; });
+  return live;
+}
+
 // ---- conditions ----------------------------------------------------------------------------------------------------------------------
 
 bool Graph::never_negative(int i) const {
@@ -179,6 +281,7 @@ bool Graph::never_negative(int i) const {
   switch (e.op) {
     case Op::constant: return e.number >= 0.0;
     case Op::root:
+    case Op::exponential:
     case Op::magnitude: return true;
     case Op::product: return e.operand[0] == e.operand[1] || (never_negative(e.operand[0]) && never_negative(e.operand[1]));
     case Op::sum:
@@ -210,6 +313,7 @@ int Graph::choice(int condition, int a, int b) {
 }
 
 bool Graph::any(int condition) {
+  if (takes_all_paths && !is_constant(condition)) return true;
   if (holds_somewhere(condition)) return true;
   if (!single && !is_constant(condition)) assume(opposite(condition));
   return false;
@@ -229,15 +333,11 @@ int Graph::all_assumed() {
 }
 
 int Graph::finite(const Ids& results) {
-  std::vector<char> live(expressions_.size(), 0);
-  for (const int i : results) live[static_cast<std::size_t>(i)] = 1;
+  const std::vector<char> live = needed(results);
   bool may_fail = false;
-  for (int i = size() - 1; i >= 0; --i) {
-    if (!live[static_cast<std::size_t>(i)]) continue;
-    may_fail |= is(i, Op::quotient) || is(i, Op::root);
-    for (const int k : (*this)[i].operand)
-      if (k >= 0) live[static_cast<std::size_t>(k)] = 1;
-  }
+  for (int i = 0; i < size(); ++i)
+    if (live[static_cast<std::size_t>(i)])
+      for (const Op op : {Op::quotient, Op::root, Op::exponential, Op::logarithm, Op::power, Op::result}) may_fail |= is(i, op);
   if (!may_fail) return constant(1.0);
   // sum the absolute values: positive and negative values could cancel
   int total = constant(0.0);

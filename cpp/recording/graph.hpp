@@ -6,6 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -24,12 +27,16 @@ enum class Op : unsigned char {
   sine,
   cosine,
   arctangent,  // atan2(y, x)
+  exponential,
+  logarithm,
+  power,
   nearest,
   magnitude,
   less,
   both,
   opposite,  // negated condition
-  choice  // condition, value if true, value if false
+  choice,  // condition, value if true, value if false
+  result  // result of a called function; `number` is the index in Graph::results()
 };
 inline bool is_condition(Op op) { return op == Op::less || op == Op::both || op == Op::opposite; }
 
@@ -41,10 +48,29 @@ struct Expression {
 
 using Ids = std::vector<int>;
 
+class Graph;
+
+/// Function that a graph calls. It has a graph of its own, because it is written once; its decisions are those for the arguments of its first call.
+struct GraphFunction {
+  std::string name;
+  std::unique_ptr<Graph> graph;
+  Ids inputs, results;
+};
+struct GraphCall {
+  int function;
+  Ids arguments;
+  bool operator==(const GraphCall& other) const { return function == other.function && arguments == other.arguments; }
+};
+struct GraphResult {
+  int call, index;
+};
+
 class Graph {
  public:
   const int samples;
-  const bool single;  // true if code for single precision is recorded (tolerances of Record)
+  const bool single;  // true if code for single precision is recorded (tolerances of Symbolic)
+  // true: paths that no sample takes are recorded too, for conditions that change in use, such as those of contacts
+  bool takes_all_paths = false;
 
   Graph(int samples, bool single) : samples(samples), single(single) {}
 
@@ -74,6 +100,9 @@ class Graph {
   int nearest(int a) { return function(Op::nearest, a); }
   int magnitude(int a);
   int arctangent(int y, int x);
+  int exponential(int a) { return function(Op::exponential, a); }
+  int logarithm(int a) { return function(Op::logarithm, a); }
+  int power(int a, int b);
   int less(int a, int b);
   int both(int a, int b);
   int opposite(int a);
@@ -85,6 +114,21 @@ class Graph {
   void assume(int condition) { assumed_.push_back(condition); }
   /// Return an expression that is 1 if all assumptions are true, for use in a choice (select).
   int all_assumed();
+  /// Call a function. At the first call with this name, `record` records it: it returns the results for these inputs, in Graph::current().
+  Ids call(const std::string& name, const Ids& arguments, const std::function<Ids(const Ids& inputs)>& record);
+  const std::vector<GraphFunction>& functions() const { return functions_; }
+  const GraphCall& call_of(int result) const { return calls_[static_cast<std::size_t>(result_of(result).call)]; }
+  const GraphResult& result_of(int i) const { return results_[static_cast<std::size_t>((*this)[i].number)]; }
+  /// Call visit(operand) for each operand of an expression; those of a result are the arguments of the call.
+  template <class Visit> void each_operand(int i, Visit&& visit) const {
+    const Expression& e = (*this)[i];
+    if (e.op == Op::result)
+      for (const int k : call_of(i).arguments) visit(k);
+    for (const int k : e.operand)
+      if (k >= 0) visit(k);
+  }
+  /// Return true for each expression that the results need.
+  std::vector<char> needed(const Ids& results) const;
   /// Return the condition that all results are finite. It is the constant 1 if no division or root occurs in them.
   int finite(const Ids& results);
 
@@ -99,12 +143,16 @@ class Graph {
   int function(Op op, int a);
   int find(const Expression& e) const;
   int make(const Expression& e);
+  std::vector<double> results_at(const Ids& inputs, const std::vector<double>& x, const Ids& results) const;
 
   std::vector<Expression> expressions_;
   std::vector<double> values_;
   std::unordered_multimap<std::uint64_t, int> found_;
   Ids assumed_;
   int inputs_ = 0;
+  std::vector<GraphFunction> functions_;
+  std::vector<GraphCall> calls_;
+  std::vector<GraphResult> results_;
 };
 
 }  // namespace sarrus

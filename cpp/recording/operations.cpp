@@ -1,4 +1,4 @@
-#include "record.hpp"
+#include "symbolic.hpp"
 
 #include "../control/task_control.hpp"
 #include "../kernels/loop_operations.hpp"
@@ -9,66 +9,66 @@
 namespace sarrus {
 
 /// Evaluate a function and its derivatives; choices (select) find the coefficients of the current piece.
-void derivatives(const Law& law, const Record& x, int orders, Record* out, Record* bound) {
+void derivatives(const Law& law, const Symbolic& x, int orders, Symbolic* out, Symbolic* bound) {
   const int pieces = static_cast<int>(law.start.size()), terms = static_cast<int>(law.coefficient.size()) / pieces;
   const double period = law.period;
-  Record t = x;
+  Symbolic t = x;
   if (period > 0.0) {  // the nearest integer is even in the middle between two: then another period is added or removed
-    t = x - Record(period) * nearest((x - Record(law.start[0])) * Record(1.0 / period) - Record(0.5));
-    t = select(t < Record(law.start[0] + period), t, t - Record(period));
-    t = select(t < Record(law.start[0]), t + Record(period), t);
+    t = x - Symbolic(period) * nearest((x - Symbolic(law.start[0])) * Symbolic(1.0 / period) - Symbolic(0.5));
+    t = select(t < Symbolic(law.start[0] + period), t, t - Symbolic(period));
+    t = select(t < Symbolic(law.start[0]), t + Symbolic(period), t);
   }
-  Record start = law.start[0];
-  std::vector<Record> c(law.coefficient.begin(), law.coefficient.begin() + terms);
+  Symbolic start = law.start[0];
+  std::vector<Symbolic> c(law.coefficient.begin(), law.coefficient.begin() + terms);
   for (int piece = 1; piece < pieces; ++piece) {
-    const Condition before = t < Record(law.start[piece]);
+    const Condition before = t < Symbolic(law.start[piece]);
     start = select(before, start, law.start[piece]);
     for (int k = 0; k < terms; ++k) c[k] = select(before, c[k], law.coefficient[piece * terms + k]);
   }
-  const Record s = t - start;
-  std::fill_n(out, orders, Record(0.0)), bound[0] = bound[1] = 0.0;
+  const Symbolic s = t - start;
+  std::fill_n(out, orders, Symbolic(0.0)), bound[0] = bound[1] = 0.0;
   for (int k = terms - 1; k >= 0; --k) {
-    for (int n = orders - 1; n > 0; --n) out[n] = out[n] * s + Record(n) * out[n - 1];
+    for (int n = orders - 1; n > 0; --n) out[n] = out[n] * s + Symbolic(n) * out[n - 1];
     out[0] = out[0] * s + c[k];
     bound[0] = bound[0] * abs(s) + abs(c[k]);
-    if (k > 0) bound[1] = bound[1] * abs(s) + Record(k) * abs(c[k]);
+    if (k > 0) bound[1] = bound[1] * abs(s) + Symbolic(k) * abs(c[k]);
   }
   for (std::size_t h = 0; h < law.harmonic.size(); h += 3) {
     const double rate = law.harmonic[h + 1];
-    Record sine, cosine;
-    sincos(x * Record(rate) + Record(law.harmonic[h + 2]), sine, cosine);
+    Symbolic sine, cosine;
+    sincos(x * Symbolic(rate) + Symbolic(law.harmonic[h + 2]), sine, cosine);
     double size = law.harmonic[h];
-    bound[0] += Record(std::fabs(size)), bound[1] += Record(std::fabs(size * rate));
-    for (int n = 0; n < orders; ++n, size *= rate) out[n] += Record(n & 2 ? -size : size) * (n & 1 ? cosine : sine);
+    bound[0] += Symbolic(std::fabs(size)), bound[1] += Symbolic(std::fabs(size * rate));
+    for (int n = 0; n < orders; ++n, size *= rate) out[n] += Symbolic(n & 2 ? -size : size) * (n & 1 ? cosine : sine);
   }
 }
 /// Evaluate a function of time.
-void evaluate(const Law& law, const Record* time, Record (&out)[3]) {
-  Record bound[2];
-  derivatives(law, time ? *time : Record(0.0), 3, out, bound);
+void evaluate(const Law& law, const Symbolic* time, Symbolic (&out)[3]) {
+  Symbolic bound[2];
+  derivatives(law, time ? *time : Symbolic(0.0), 3, out, bound);
 }
 /// Evaluate a time function whose value, rate and acceleration are inputs of the call.
-void evaluate(const Law& law, const Record* parameter, const Record* time, Record (&out)[3]) {
+void evaluate(const Law& law, const Symbolic* parameter, const Symbolic* time, Symbolic (&out)[3]) {
   if (!law.start.empty()) return evaluate(law, time, out);
   std::copy_n(parameter + law.parameter_index, 3, out);
 }
 
-template <> bool exceeds(const Record& x, const Record& limit, double unnoticed) {
-  Graph& g = Record::graph();
+template <> bool exceeds(const Symbolic& x, const Symbolic& limit, double unnoticed) {
+  Graph& g = Symbolic::graph();
   if (g.holds_somewhere((limit < x).id)) return true;
-  g.assume(g.opposite((limit * Record(unnoticed) < x).id));
+  g.assume(g.opposite((limit * Symbolic(unnoticed) < x).id));
   return false;
 }
 
 namespace {
 
-Record run(Operation operation, const Call<Record>& call) {
+Symbolic run(Operation operation, const Call<Symbolic>& call) {
   switch (operation) {
 #define SARRUS_RUN(name) \
   case Operation::name: return Kernel<Operation::name>::run(call);
     SARRUS_RECORDED(SARRUS_RUN)
 #undef SARRUS_RUN
-    default: return Record(no_answer);
+    default: return Symbolic(no_answer);
   }
 }
 
@@ -132,33 +132,33 @@ RoundedTree::RoundedTree(const Tree& tree, bool in_world) : tree_(tree), links_(
 
 RecordedResult record(const Tree& tree, const RecordedOperation& operation, const Frame& frame,
                       const std::vector<std::optional<Ids>>& in) {
-  std::vector<std::vector<Record>> rows(max_inputs);
-  const Record* inputs[max_inputs] = {};
+  std::vector<std::vector<Symbolic>> rows(max_inputs);
+  const Symbolic* inputs[max_inputs] = {};
   for (std::size_t k = 0; k < in.size(); ++k) {
     if (!in[k]) continue;
-    for (const int i : *in[k]) rows[k].push_back(Record::of(i));
+    for (const int i : *in[k]) rows[k].push_back(Symbolic::of(i));
     inputs[k] = rows[k].data();
   }
-  std::vector<Record> out(static_cast<std::size_t>(size_of_result(operation, tree)), Record(0.0));
+  std::vector<Symbolic> out(static_cast<std::size_t>(size_of_result(operation, tree)), Symbolic(0.0));
   const Parameters parameters = {frame, 0, nullptr, false};
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
-  const Record status = run(operation.operation, {tree, arena, parameters, inputs, nullptr, out.data()});
+  const Symbolic status = run(operation.operation, {tree, arena, parameters, inputs, nullptr, out.data()});
   Ids ids;
-  for (const Record& x : out) ids.push_back(x.id);
+  for (const Symbolic& x : out) ids.push_back(x.id);
   return {ids, status.id};
 }
 
 RecordedTasks record(const Tree& tree, const TaskControl& control, const TaskInputs& in) {
   const auto records = [](const Ids& ids, std::size_t least) {
-    std::vector<Record> all;
-    for (const int i : ids) all.push_back(Record::of(i));
-    all.resize(std::max(least, all.size()), Record(0.0));
+    std::vector<Symbolic> all;
+    for (const int i : ids) all.push_back(Symbolic::of(i));
+    all.resize(std::max(least, all.size()), Symbolic(0.0));
     return all;
   };
-  const auto ids = [](const std::vector<Record>& all) {
+  const auto ids = [](const std::vector<Symbolic>& all) {
     Ids operations;
-    for (const Record& x : all) operations.push_back(x.id);
+    for (const Symbolic& x : all) operations.push_back(x.id);
     return operations;
   };
   std::size_t rows = 0;
@@ -168,13 +168,13 @@ RecordedTasks record(const Tree& tree, const TaskControl& control, const TaskInp
   const std::size_t nv = static_cast<std::size_t>(tree.nv), states = static_cast<std::size_t>(control.states);
   auto motor = records({}, nv + static_cast<std::size_t>(tree.loop_nv)), a = records({}, nv), error = records({}, rows),
        missed = records({}, rows), z_dot = records({}, states), efforts = records({}, 0);
-  TaskReport<Record> report;
-  Record damping = 0.0;
+  TaskReport<Symbolic> report;
+  Symbolic damping = 0.0;
   report.a = a.data(), report.error = error.data(), report.missed = missed.data(), report.damping = &damping;
-  const Record status = task_control<Record>(tree, thread_arena(), control, parameter.data(), call.data(), time[0], q.data(),
+  const Symbolic status = task_control<Symbolic>(tree, thread_arena(), control, parameter.data(), call.data(), time[0], q.data(),
                                              v.data(), z.data(), nullptr, motor.data(), z_dot.data(), {}, report);
   // damping of tasks requires more digits than single precision has
-  if (Record::graph().single) Record::graph().assume((damping < Record(1e-30)).id);
+  if (Symbolic::graph().single) Symbolic::graph().assume((damping < Symbolic(1e-30)).id);
   for (const TaskMotor& at : control.motor) efforts.push_back(motor[static_cast<std::size_t>(at.iv)]);
   return {ids(efforts), ids(a), ids(error), ids(missed), ids(z_dot), status.id};
 }

@@ -21,6 +21,7 @@ class Number:
 class C99Function:
     declaration: str
     definition: str
+    called: list[str]
     operations: list[tuple[str, int]]
     statements: int
     alive: int
@@ -45,6 +46,20 @@ class Recording:
         v: Sequence[Number],
         z: Sequence[Number],
     ) -> tuple[list[list[Number]], Number]: ...
+    def step(
+        self,
+        simulated: Any,
+        dt: float,
+        midpoint: bool,
+        substeps: int,
+        corrections: int,
+        q: Sequence[Number],
+        v: Sequence[Number],
+        z: Sequence[Number],
+        tau: Sequence[Number],
+        time: Sequence[Number],
+    ) -> tuple[list[list[Number]], Number]: ...
+    def depends(self, results: Sequence[Number], inputs: Sequence[Number]) -> bool: ...
     def assume(self, x: Number, least: float) -> None: ...
     def assumptions(self, otherwise: float) -> Number: ...
     def status_of(self, results: Sequence[Number], status: Number, otherwise: float) -> Number: ...
@@ -58,4 +73,5 @@ class Recording:
     ) -> C99Function: ...
 
 def recording(mechanism: Any, samples: int, single: bool) -> Recording: ...
+def not_recorded(simulated: Any) -> str: ...
 def turn(single: bool) -> str: ...

@@ -5,10 +5,11 @@ state.
 """
 
 from .recorder import Recorder
+from .step import recorded_step
 from .targets import Compiled, compiled, jax_functions
 from .writing import CFunction, Generated, generate
 
-__all__ = ["CFunction", "Compiled", "Generated", "Recorder", "compiled", "generate", "jax_functions"]
+__all__ = ["CFunction", "Compiled", "Generated", "Recorder", "compiled", "generate", "jax_functions", "recorded_step"]
 
 
 def __dir__() -> list[str]:

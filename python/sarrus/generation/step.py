@@ -3,71 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from .. import _recording
 from .._arrays import checked_count, checked_number
+from ..control.element import functions_and_elements
 from ..errors import ModelError, check_choice
-from .recorder import Numbers, Recorder, eliminated, solutions
+from ..simulation.setup import Prepared, Stepping
+from .recorder import Numbers, Recorder
 
-METHODS = ("semi_implicit",)
+Method = Literal["euler", "semi_implicit", "midpoint", "rk4"]
 
 
 def recorded_step(
-    recorder: Recorder, *, dt: float, method: str = "semi_implicit", elements: Sequence[Any] = (), substeps: int = 1,
+    recorder: Recorder, *, dt: float, method: Method = "semi_implicit", elements: Sequence[Any] = (), substeps: int = 1,
     corrections: int = 2,
 ) -> Mapping[str, Numbers]:  # fmt: skip
-    """Record a step of a simulation, of inputs `q`, `v`, `z`, `tau` (efforts along all velocities) and `time`, as far as the step uses them.
+    """Record a step of :func:`~sarrus.simulate`, and return its results as symbolic numbers.
 
-    The results are `q` and `v` (nq,), (nv,), the internal states `z` of the elements, and `residual` (2,): the largest residuals of the loops in
-    position (relative to the size) and in velocity.
+    The inputs are `q`, `v`, the internal states `z` of the elements, and, if the step depends on them, `tau` (nv,), the efforts that a controller
+    commands during the step, and `time`. The results are the next `q`, `v` and `z`, and `residual` (2,): the largest residuals of the loops, in
+    position [rad, or relative to the size of the bodies] and in velocity [the same per second]. The core's own methods and elements are recorded;
+    limits of joints have no effect.
 
     Parameters
     ----------
     recorder : recorder of the mechanism
     dt : length of the step [s]
-    method : "semi_implicit"
-    elements : force elements
-    substeps : number of equal parts of the step
-    corrections : number of projections onto the loops
+    method : "euler", "semi_implicit" and "rk4" as in :func:`~sarrus.simulate`; "midpoint" is the explicit midpoint rule
+    elements : force elements of :mod:`sarrus.control`, as the controllers of :func:`~sarrus.simulate`
+    substeps : number of equal parts of the step, each of them a step of the method
+    corrections : number of projections of the positions onto the loops, and of the velocities, after each part; they have one factor. Velocities of
+        "semi_implicit" are displacements divided by the length, and are not projected
+
+    Raises
+    ------
+    ModelError
+        The step cannot be recorded; the message has the name of the element and the reason.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> recorder = sarrus.generation.Recorder(sarrus.mechanisms.four_bar())
+    >>> list(sarrus.generation.recorded_step(recorder, dt=1e-3))
+    ['q', 'v', 'z', 'residual']
     """
-    check_choice("method", method, METHODS)
-    if elements:
-        raise ModelError("steps with force elements are not recorded yet")
-    checked_number("dt", dt)
-    checked_count("substeps", substeps, most=1000)
-    checked_count("corrections", corrections, most=100)
+    if not isinstance(recorder, Recorder):
+        raise TypeError(f"recorder must be a Recorder; got {recorder!r}")
     r, robot = recorder, recorder.robot
-    q, v, tau, h = r.q, r.v, r.tau, dt / substeps
-    time = r._time()
-    residual = np.array([r.constant(0.0)] * 2, dtype=object)
-    for _ in range(substeps):
-        begin = q
-        v = v + h * r.call("forward_dynamics", q, v, tau, time)
-        q = r.call("integrate", begin, v * h)
-        time = None if time is None else time + h
-        if robot.constraints:
-            change = 0.0
-            for _ in range(corrections):
-                least = _least_motion(r, q, -r._rows("constraint_residual", q, time))
-                q, change = r.call("integrate", q, least), change + least
-            v = v + change / h
-            phi = r._rows("constraint_residual", q, time) * r._loops.row_scale
-            slip = (r._rows("constraint_jacobian", q, time) @ v) * r._loops.row_scale
-            residual = np.array([_largest(phi), _largest(slip)], dtype=object)
-    return {"q": q, "v": v, "z": np.zeros(0, dtype=object), "residual": residual}
-
-
-def _least_motion(r: Recorder, q: Numbers, change: Numbers) -> Numbers:
-    """Return the motion that changes the rows by `change`, least in the metric of the mass matrix."""
-    J, M = r._rows("constraint_jacobian", q, r._time()), r.call("mass_matrix", q)
-    x, N = solutions(r, J, change)
-    return x - N @ eliminated(r, N.T @ M @ N, N.T @ M @ x)
-
-
-def _largest(x: Numbers) -> Numbers:
-    largest = np.sqrt(x[0] * x[0])
-    for each in x[1:]:
-        largest = largest.larger(np.sqrt(each * each))
-    return largest
+    check_choice("method", method, Method)
+    dt = checked_number("dt", dt)
+    substeps, corrections = (checked_count(key, x, most=1000) for key, x in (("substeps", substeps), ("corrections", corrections)))
+    functions, forces = functions_and_elements(list(elements))
+    if functions:
+        raise ModelError(f"a step with a Python function cannot be recorded: {functions[0]!r}; pass its efforts to each step")
+    stepping = Stepping.checked(
+        "recorded_step", robot, 0.0,
+        {"method": "rk4" if method == "midpoint" else method, "limits": "ignore", "dt": dt / substeps},
+    )  # fmt: skip
+    prepared = Prepared.of(robot, ([], forces), stepping, r._configurations[0])
+    core = prepared.setup.core(prepared.forces.parameters)
+    simulated = core.simulated()
+    if reason := _recording.not_recorded(simulated):
+        raise ModelError(f"a step of '{robot.name}' cannot be recorded: {reason}")
+    states = core.integrated - robot.nq - robot.nv
+    optional = {"tau": r._samples["tau"], "time": r._samples["time"]}
+    hidden = {key: r.inputs[key] if key in r.inputs else np.array(r._recording.input(x), dtype=object) for key, x in optional.items()}
+    z = r.input("z", np.zeros((len(r._configurations), states))) if states else []
+    arrays = (r.q, r.v, z, hidden["tau"], hidden["time"])
+    parts, status = r._recording.step(simulated, dt / substeps, method == "midpoint", substeps, corrections, *map(r._flat, arrays))
+    r.status = status if r.status is None else r.status.larger(status)
+    results = [x for part in parts for x in part]
+    for key, x in hidden.items():
+        if r._recording.depends([*results, status], list(x)):
+            r.inputs[key] = x
+    return {key: np.array(x, dtype=object) for key, x in zip(("q", "v", "z", "residual"), parts, strict=True)}

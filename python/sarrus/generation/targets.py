@@ -169,6 +169,7 @@ def _cuda(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[
         rows = [f"{key} + {np.size(x)} * sarrus_i" for key, x in (*f.inputs.items(), *f.results.items())]
         call = f"{f.name}({_listed(rows)})"
         status = f"sarrus_status[sarrus_i] = {call}" if f.returns_status else f"{call};\n  sarrus_status[sarrus_i] = 0"
+        texts += (f"static __device__ __noinline__ {text}" for text in f.text.called)
         texts.append(
             f"static __device__ {f.text.definition}\n"
             f'extern "C" __global__ void {f.name}_batch(long sarrus_states, {_listed(arguments)}, int *sarrus_status) {{\n'

@@ -1,0 +1,265 @@
+#include "symbolic.hpp"
+
+#include "../simulation/advance.hpp"
+#include "operations.hpp"
+#include "step.hpp"
+
+namespace sarrus {
+namespace {
+
+template <class Kind> constexpr const char* reason = nullptr;
+// clang-format off
+template <> constexpr const char* reason<ComputedTorque> = "solves equations of the mechanism; record it as a TaskControl with Recorder.tasks, and pass its efforts";
+template <> constexpr const char* reason<PDPlus> = reason<ComputedTorque>;
+template <> constexpr const char* reason<GravityCompensation> = reason<ComputedTorque>;
+template <> constexpr const char* reason<Tasks> = reason<ComputedTorque>;
+template <> constexpr const char* reason<EffortTable> = "searches a table by the time; pass its efforts to each step";
+template <> constexpr const char* reason<ZeroOrderHold> = reason<EffortTable>;
+template <> constexpr const char* reason<SampleAndHold> = "holds values between samples; sample the efforts between steps, and pass them to each step";
+template <> constexpr const char* reason<RigidContact> = "solves a contact problem whose number of iterations depends on the state; use CompliantContact";
+template <> constexpr const char* reason<CollisionContacts> = reason<RigidContact>;
+// clang-format on
+
+}  // namespace
+
+// elements that are not recorded: see not_recorded()
+template <> constexpr bool acts_in<ComputedTorque, Symbolic> = false;
+template <> constexpr bool acts_in<PDPlus, Symbolic> = false;
+template <> constexpr bool acts_in<GravityCompensation, Symbolic> = false;
+template <> constexpr bool acts_in<Tasks, Symbolic> = false;
+template <> constexpr bool acts_in<EffortTable, Symbolic> = false;
+template <> constexpr bool acts_in<ZeroOrderHold, Symbolic> = false;
+template <> constexpr bool acts_in<SampleAndHold, Symbolic> = false;
+template <> constexpr bool acts_in<RigidContact, Symbolic> = false;
+template <> constexpr bool acts_in<CollisionContacts, Symbolic> = false;
+
+template <> void DryFriction<Symbolic>::decide(Symbolic*, Symbolic*, Symbolic*) {}
+template <>
+void System<Symbolic>::evaluate(const Symbolic& time, const Symbolic* q, const Symbolic* v, const Symbolic* z, Symbolic* a,
+                                Symbolic* z_dot);
+
+namespace {
+
+using Numbers = std::vector<Symbolic>;
+
+Ids ids_of(const Symbolic* x, int n) {
+  Ids ids;
+  for (int k = 0; k < n; ++k) ids.push_back(x[k].id);
+  return ids;
+}
+Numbers numbers_of(const Ids& ids) {
+  Numbers all;
+  for (const int id : ids) all.push_back(Symbolic::of(id));
+  return all;
+}
+
+/// Decisions at the sample states within this scope; all paths are recorded outside of it.
+class SamplesDecide {
+ public:
+  SamplesDecide() : before_(std::exchange(Symbolic::graph().takes_all_paths, false)) {}
+  ~SamplesDecide() { Symbolic::graph().takes_all_paths = before_; }
+  SamplesDecide(const SamplesDecide&) = delete;
+  SamplesDecide& operator=(const SamplesDecide&) = delete;
+
+ private:
+  bool before_;
+};
+
+/// Values of a step that its evaluations use.
+struct Around {
+  const Tree* tree;
+  const Plan* plan;
+  const std::vector<double>* constants;  // parameters of the force elements
+  bool called;  // true: evaluations are a function, which is written once
+  Ids tau;  // efforts
+
+  /// Return the parameters: the constants, then value, rate and acceleration of each effort, which FeedforwardEffort reads.
+  Numbers parameters(const Ids& efforts) const {
+    Numbers all(constants->begin(), constants->end());
+    for (const int id : efforts) all.push_back(Symbolic::of(id)), all.push_back(0.0), all.push_back(0.0);
+    return all;
+  }
+};
+
+/// Largest magnitude of the rows x, each in its unit.
+Symbolic largest(const System<Symbolic>& s, const Symbolic* x) {
+  Symbolic all = 0.0;
+  for (int r = 0; r < s.tree.loops.rows; ++r) all = most(all, abs(x[r] / s.unit(s.plan.row_unit, r)));
+  return all;
+}
+
+/// Return the bit of a kind in ForceElements::nonempty.
+template <class E, std::size_t... k> constexpr unsigned bit_of(std::index_sequence<k...>) {
+  return ((std::is_same_v<std::tuple_element_t<k, EveryKind<Elements>>, Elements<E>> ? 1U << k : 0U) | ...);
+}
+
+/// Project the state onto the loops by a fixed number of corrections with one factor, as project() does until the residual vanishes. Write the
+/// residuals that remain.
+void project(System<Symbolic>& s, const Symbolic& time, const SimulationState<Symbolic>& x, int corrections, bool velocities,
+             Symbolic (&residual)[2]) {
+  const Tree& tree = s.tree;
+  const SamplesDecide scope;
+  LoopRows<Symbolic> rows(s, time, nullptr);
+  LeastMotion<Symbolic> least(tree, s.arena, x.q, time, nullptr);
+  Symbolic* moved = s.arena.take<Symbolic>(tree.nq);
+  rows.evaluate(x.q, rows.phi);
+  for (int round = 0; round < corrections; ++round) {
+    integrate(tree, x.q, least.along(rows.phi, -1.0), moved);
+    std::copy(moved, moved + tree.nq, x.q);
+    rows.evaluate(x.q, rows.phi);
+  }
+  residual[0] = largest(s, rows.phi);
+  s.status = select(residual[0] > Symbolic(tolerances::torn), most(s.status, Symbolic(no_convergence)), s.status);
+  if (!velocities) return;
+  rows.subtract_motion(x.v);
+  for (int round = 0; round < corrections; ++round) {
+    const Symbolic* change = least.along(rows.slip, 1.0);
+    for (int k = 0; k < tree.nv; ++k) x.v[k] += change[k];
+    rows.subtract_motion(change);
+  }
+  residual[1] = largest(s, rows.slip);
+}
+
+/// Explicit midpoint rule.
+void midpoint_step(System<Symbolic>& s, const Symbolic& time, const Symbolic& h, const SimulationState<Symbolic>& x) {
+  const int nq = s.tree.nq, nv = s.tree.nv, nz = s.plan.force_elements.nz;
+  const auto take = [&](int n) { return s.arena.take<Symbolic>(n); };
+  Symbolic *a = take(nv), *z_dot = take(nz), *u = take(nv), *q = take(nq), *v = take(nv), *z = take(nz);
+  const Symbolic half = h * Symbolic(0.5);
+  s.evaluate(time, x.q, x.v, x.z, a, z_dot);
+  for (int k = 0; k < nv; ++k) u[k] = x.v[k] * half, v[k] = x.v[k] + a[k] * half;
+  for (int k = 0; k < nz; ++k) z[k] = x.z[k] + z_dot[k] * half;
+  integrate(s.tree, x.q, u, q);
+  s.evaluate(time + half, q, v, z, a, z_dot);
+  for (int k = 0; k < nv; ++k) u[k] = v[k] * h, x.v[k] += a[k] * h;
+  for (int k = 0; k < nz; ++k) x.z[k] += z_dot[k] * h;
+  integrate(s.tree, x.q, u, q);
+  std::copy(q, q + nq, x.q);
+}
+
+}  // namespace
+
+/// Evaluate forces on all paths, because contacts begin and end; accelerations by the decisions of the samples.
+template <>
+void System<Symbolic>::evaluate(const Symbolic& time, const Symbolic* q, const Symbolic* v, const Symbolic* z, Symbolic* a,
+                                Symbolic* z_dot) {
+  const Around& around = *static_cast<const Around*>(plan.self);
+  const int nq = tree.nq, nv = tree.nv, nz = plan.force_elements.nz;
+  const auto rates = [&](const Ids& in) {
+    const Numbers all = numbers_of(in);
+    const Symbolic* x = all.data() + 1;
+    const Numbers parameters = around.parameters({in.begin() + 1 + nq + nv + nz, in.end()});
+    const Arena::Scope scope(arena);
+    System inner{*around.tree, arena, *around.plan, parameters.data()};
+    Symbolic *tau = arena.take<Symbolic>(nv), *rate = arena.take<Symbolic>(nv + nz);
+    for (int k = 0; k < nv + nz; ++k) rate[k] = 0.0;
+    inner.forces(all[0], x, x + nq, x + nq + nv, tau, rate + nv);
+    const SamplesDecide decide;
+    inner.accelerations(all[0], x, x + nq, tau, rate);
+    Ids results = ids_of(rate, nv + nz);
+    results.push_back(inner.status.id);
+    return results;
+  };
+  Ids in = {time.id};
+  for (const auto& [x, n] : {std::pair(q, nq), std::pair(v, nv), std::pair(z, nz)})
+    for (int k = 0; k < n; ++k) in.push_back(x[k].id);
+  in.insert(in.end(), around.tau.begin(), around.tau.end());
+  const Numbers out = numbers_of(around.called ? Symbolic::graph().call("rates", in, rates) : rates(in));
+  std::copy(out.begin(), out.begin() + nv, a), std::copy(out.begin() + nv, out.begin() + nv + nz, z_dot);
+  status = most(status, out.back());
+}
+
+std::string not_recorded(const SimulatedPlan& simulated) {
+  std::string text;
+  simulated.plan->force_elements.each([&](const auto& element) {
+    using Kind = std::decay_t<decltype(element)>;
+    if (reason<Kind>) text = std::string(Kind::name) + " " + reason<Kind>;
+  });
+  if (simulated.plan->counts()) text = "an element acts along a loop joint, whose revolutions a simulation counts";
+  if (simulated.plan->frictions > 0)
+    text = "joints have dry friction, whose directions the step decides; use LuGreFriction, which is a function of the state";
+  return text;
+}
+
+RecordedStep record(const SimulatedPlan& simulated, const StepOptions& options, const StepInputs& in) {
+  const RoundedTree rounded(*simulated.tree, true);
+  const Tree& tree = rounded.tree();
+  Plan plan = *simulated.plan;
+  plan.described = &tree, plan.full_tree = &tree;
+  plan.limits = 0, plan.records = plan.watches_rates = plan.measures = false;
+  plan.controller = nullptr;
+  // efforts are commands of motors, like those of controllers
+  const auto& given = plan.force_elements.all<FeedforwardEffort>();
+  std::vector<FeedforwardEffort> efforts(given.begin(), given.end());
+  std::vector<Law> laws(in.tau.size());
+  for (std::size_t k = 0; k < laws.size(); ++k) {
+    laws[k].parameter_index = static_cast<int>(simulated.parameters.size() + 3 * k);
+    FeedforwardEffort effort{};
+    effort.joint.iv = static_cast<int>(k), effort.law = &laws[k];
+    efforts.push_back(effort);
+  }
+  std::get<Elements<FeedforwardEffort>>(plan.force_elements.kinds) = {efforts.data(), static_cast<int>(efforts.size())};
+  plan.force_elements.nonempty |= bit_of<FeedforwardEffort>(std::make_index_sequence<std::tuple_size_v<EveryKind<Elements>>>());
+
+  const bool closes = tree.loops.rows > 0;
+  const bool by_displacement = closes && !options.midpoint && plan.method == Method::semi_implicit && !nonholonomic(tree);
+  const int nq = tree.nq, nv = tree.nv, nz = plan.force_elements.nz, size = nq + nv + nz;
+  Around around = {&tree, &plan, &simulated.parameters, options.midpoint || plan.method == Method::rk4, {}};
+  plan.self = &around;
+  Arena& arena = thread_arena();
+
+  /// Record one substep: time, q, v, z and efforts to the next q, v and z, residuals and the status.
+  const auto substep = [&](const Ids& ids) {
+    const Arena::Scope scope(arena);
+    const Numbers all = numbers_of(ids);
+    around.tau.assign(ids.begin() + 1 + size, ids.end());
+    const Numbers parameters = around.parameters(around.tau);
+    Numbers row(all.begin() + 1, all.begin() + 1 + size);
+    row.push_back(0.0);  // z may be empty
+    const auto x = SimulationState<Symbolic>::of(tree, row.data());
+    const Symbolic time = all[0], h = options.step;
+    System<Symbolic> s{tree, arena, plan, parameters.data()};
+    if (options.midpoint)
+      midpoint_step(s, time, h, x);
+    else if (plan.method == Method::rk4)
+      runge_kutta_step(s, time, h, x);
+    else
+      euler_step(s, time, h, x, plan.method == Method::semi_implicit);
+    Symbolic residual[2] = {0.0, 0.0};
+    if (closes) project(s, time + h, x, options.corrections, !by_displacement, residual);
+    if (by_displacement) {  // as in semi_implicit_step_on_loops()
+      Symbolic* u = arena.take<Symbolic>(nv);
+      difference(tree, all.data() + 1, x.q, u);
+      for (int k = 0; k < nv; ++k) x.v[k] = u[k] / h;
+      LoopRows<Symbolic> rows(s, time + h, nullptr);
+      rows.evaluate(x.q, rows.phi), rows.subtract_motion(x.v);
+      residual[1] = largest(s, rows.slip);
+    }
+    Ids results = ids_of(row.data(), size);
+    for (const Symbolic& r : {residual[0], residual[1], s.status}) results.push_back(r.id);
+    return results;
+  };
+
+  Graph& graph = Symbolic::graph();
+  const bool before = std::exchange(graph.takes_all_paths, true);
+  Ids state;
+  for (const Ids* part : {&in.q, &in.v, &in.z}) state.insert(state.end(), part->begin(), part->end());
+  Symbolic time = Symbolic::of(in.time[0]), residual[2] = {0.0, 0.0}, status = 0.0;
+  for (int k = 0; k < options.substeps; ++k) {
+    Ids arguments = {(time + Symbolic(k * options.step)).id};
+    arguments.insert(arguments.end(), state.begin(), state.end());
+    arguments.insert(arguments.end(), in.tau.begin(), in.tau.end());
+    const Ids next = options.substeps > 1 ? graph.call("substep", arguments, substep) : substep(arguments);
+    std::copy(next.begin(), next.begin() + size, state.begin());
+    for (int i = 0; i < 2; ++i) residual[i] = most(residual[i], Symbolic::of(next[static_cast<std::size_t>(size + i)]));
+    status = most(status, Symbolic::of(next.back()));
+  }
+  graph.takes_all_paths = before;
+  return {{state.begin(), state.begin() + nq},
+          {state.begin() + nq, state.begin() + nq + nv},
+          {state.begin() + nq + nv, state.end()},
+          {residual[0].id, residual[1].id},
+          status.id};
+}
+
+}  // namespace sarrus

@@ -1,0 +1,39 @@
+// Recorded steps of a simulation: the methods of simulation/ on symbolic numbers, with their force elements.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "../simulation/plan.hpp"
+#include "graph.hpp"
+
+namespace sarrus {
+
+/// Mechanism and force elements of a simulation, as runs use them, with the parameters of the force elements.
+struct SimulatedPlan {
+  const Tree* tree;
+  const Plan* plan;
+  std::vector<double> parameters;
+};
+
+struct StepOptions {
+  double step;
+  bool midpoint;  // true: the explicit midpoint rule instead of the plan's method
+  int substeps, corrections;
+};
+struct StepInputs {
+  Ids q, v, z, tau, time;
+};
+/// The state after a step; the largest residuals of the loops (2): in position, relative to the units of the rows, and in velocity; the status.
+struct RecordedStep {
+  Ids q, v, z, residual;
+  int status;
+};
+
+/// Return the reason for which a plan cannot be recorded; empty if it can.
+std::string not_recorded(const SimulatedPlan& simulated);
+
+/// Record a step into Graph::current().
+RecordedStep record(const SimulatedPlan& simulated, const StepOptions& options, const StepInputs& in);
+
+}  // namespace sarrus
