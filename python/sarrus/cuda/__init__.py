@@ -13,10 +13,11 @@ The functions of :mod:`sarrus.generation` are recorded for the mechanism, and co
 ((64, 3), 0)
 """
 
-from .devices import DeviceArray, cubin
+from .devices import cubin
+from .environment import Environment
 from .worlds import Worlds
 
-__all__ = ["DeviceArray", "Worlds", "cubin"]
+__all__ = ["Environment", "Worlds", "cubin"]
 
 
 def __dir__() -> list[str]:

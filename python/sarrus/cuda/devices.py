@@ -161,9 +161,12 @@ def _checked(answer: Any, task: str, log: Any = None) -> Any:
 
 
 def cubin(source: str, architecture: str) -> tuple[bytes, str]:
-    """Compile a kernel for an architecture, such as "sm_90", by NVRTC; return the machine code, and the compiler's report of registers and stack.
+    """Compile a kernel by NVRTC, and return its machine code, and the compiler's report of registers and stack. No GPU is necessary.
 
-    No GPU is necessary.
+    Parameters
+    ----------
+    source : CUDA source of the kernel, without includes
+    architecture : architecture of a GPU, such as "sm_90"
     """
     nvrtc = _bindings("nvrtc")
     program = _checked(nvrtc.nvrtcCreateProgram(source.encode(), b"worlds.cu", 0, [], []), "nvrtcCreateProgram")

@@ -122,7 +122,7 @@ def _kernel(f: Recorded, arrays: Mapping[str, str], numbers: tuple[str, ...], li
     scalar = f.recorder.scalar
     turn = _recording.turn(scalar == "float") if f.text.turns else ""
     turn = turn.replace("#include <float.h>", "").replace("static inline", "SARRUS_INLINE")
-    functions = [f"SARRUS_FUNCTION {in_reals(text)}" for text in getattr(f.text, "called", [])]
+    functions = [f"SARRUS_FUNCTION {in_reals(text)}" for text in f.text.called]
     source = _filled(
         "worlds.cc.txt", scalar=scalar, flag="int" if scalar == "float" else "long long", threads=THREADS, kernel=kernel,
         turn=in_reals(turn), functions="\n".join([*functions, f"SARRUS_INLINE {in_reals(f.text.definition)}"]),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _recording
-from .._arrays import ENDLESS, MOST_THREADS, ArrayLike, checked_count, checked_number, real_array
+from .._arrays import ENDLESS, MOST_THREADS, Array, ArrayLike, checked_count, checked_number, real_array
 from .._core import Status
 from ..analysis.closing import JointCoordinates
 from ..control.element import ForceElement
@@ -107,6 +107,7 @@ class Worlds:
                 f"motors act along velocities in v, which has no entries for the loop joint {closing[0]!r}; name other joints in motors="
             )
         self._motors = [int(k) for k in velocities(robot, names)]
+        self._joints = [robot.joint(name).type for name in names]
         where = re.fullmatch(r"cpu|cuda(?::(\d+))?", device if isinstance(device, str) else "")
         if where is None:
             raise ValueError(f"device must be 'cuda', 'cuda:INDEX' or 'cpu'; got {device!r}")
@@ -134,6 +135,17 @@ class Worlds:
 
     def __repr__(self) -> str:
         return f"<Worlds: {self.count} of '{self.robot.name}', {self.scalar}>"
+
+    @property
+    def motors(self) -> int:
+        """Number of efforts of a world."""
+        return len(self._motors)
+
+    @property
+    def effort_limits(self) -> Array:
+        """Limits of the motors' efforts (motors,) [N m, N]; infinite if a joint has none."""
+        limits = [np.broadcast_to(np.inf if j.effort_limit is None else j.effort_limit, j.nv) for j in self._joints]
+        return np.concatenate(limits)
 
     # ---- the state ---------------------------------------------------------------------------------------------------
 

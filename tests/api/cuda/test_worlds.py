@@ -76,7 +76,7 @@ def test_steps_agree_with_the_core(name, driver):
         worlds = sarrus.cuda.Worlds(robot, COUNT, scalar="double", dt=1e-4, substeps=steps // 2, device=device)
         worlds.reset(q=runs.q[:, 0], v=runs.v[:, 0])
         worlds.step()
-        worlds.step(np.zeros(len(worlds._motors)))
+        worlds.step(np.zeros(worlds.motors))
         assert (host(worlds.status) % 8 == 0).all() and np.allclose(host(worlds.time), steps * 1e-4, rtol=1e-12)
         # projections are repeated until they converge in the core, and twice in worlds
         assert difference(host(worlds.q), runs.q[:, -1]).max() < 1e-10
