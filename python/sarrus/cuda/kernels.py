@@ -14,7 +14,7 @@ from ..generation.targets import Recorded, _filled
 # threads of a block on the GPU; more threads have fewer registers each. Without the number of blocks in __launch_bounds__, ptxas 13.5 gives long
 # functions 32 registers only
 THREADS = 128
-OPEN = 3  # status of a world whose loops are open by more than the tolerance, as for inconsistent constraints
+OPEN = 5  # status of a world whose loops are open by more than the tolerance, no_convergence of the core
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,8 @@ def advanced(f: Recorded, motors: list[int]) -> Kernel:
     lines = [_load(key, len(f.inputs[key])) for key in others]
     lines += [_load(key, np.size(f.results[f"{key}_next"])) for key in state]
     lines += [f"real y_{key}[{np.size(f.results[f'{key}_next'])}];" for key in state]
-    lines += ["real x_residual[2] = {}, x_time[1], x_status[1], x_mask[1] = {real{} + 1};"]
+    lines += ["real x_residual[2], y_residual[2] = {}, x_time[1], x_status[1], x_mask[1] = {real{} + 1};"]
+    lines += ["load<2>(x_residual, View<const scalar>{a_residual.at, a_residual.world, a_residual.number}, i, m);"]
     lines += ["load<1>(x_time, View<const double>{a_time.at, a_time.world, 1}, i, m);"]
     lines += ["load<1>(x_status, View<const int>{a_status.at, a_status.world, 1}, i, m);"]
     lines += ["if (a_mask.at) load<1>(x_mask, a_mask, i, m);"]
@@ -69,9 +70,7 @@ def advanced(f: Recorded, motors: list[int]) -> Kernel:
             for k, at in enumerate(motors)
         ]
     arguments = [f"x_{key}" for key in f.inputs] + [
-        f"y_{key.removesuffix('_next')}" if key.endswith("_next") else f"x_{key}"
-        for key in f.results
-        if np.size(f.results[key])
+        f"y_{key.removesuffix('_next')}" for key in f.results if np.size(f.results[key])
     ]
     lines += [
         "const flags chosen = x_mask[0] > real{} + (scalar)0.5;",
@@ -85,10 +84,11 @@ def advanced(f: Recorded, motors: list[int]) -> Kernel:
         f"const real s = {_call(f, arguments)};",
         "const real late_now = s < (scalar)7.5 ? real{} : real{} + 8;",
         "real code_now = s - late_now;",
-        f"code_now = (code_now < (scalar)0.5) & (x_residual[0] > most_now) ? real{{}} + {OPEN} : code_now;",
+        f"code_now = (code_now < (scalar)0.5) & (y_residual[0] > most_now) ? real{{}} + {OPEN} : code_now;",
         "const flags alive = chosen & (code < (scalar)0.5);",
         "const flags ok = alive & (code_now < (scalar)0.5);",
         "code = alive ? code_now : code, late = ok & (late < late_now) ? late_now : late;",
+        "for (int j = 0; j < 2; ++j) x_residual[j] = alive ? y_residual[j] : x_residual[j];",
         "done = ok ? done + 1 : done;",
         *(f"for (int j = 0; j < {np.size(f.results[f'{key}_next'])}; ++j) x_{key}[j] = ok ? y_{key}[j] : x_{key}[j];" for key in state),
         "}",

@@ -56,9 +56,9 @@ class Worlds:
     ----------
     q, v, z : arrays (count, nq), (count, nv), (count, states) on the device: the state [rad, m; rad/s, m/s], and internal states of the elements. A
         number of all worlds is contiguous. The arrays may be written
-    time : (count, 1) times since the worlds' resets [s], float64
-    status : (count, 1), int32: 0 valid; 2 no result, or loops that :meth:`assemble` cannot close; 3 inconsistent constraints, or open loops; increased
-        by 8 if a decision of the sample states does not hold, so that the result may be less accurate
+    time : (count,) times since the worlds' resets [s], float64
+    status : (count,), int32: 0 valid; 2 no result; 3 inconsistent constraints; 5 open loops; increased by 8 if a decision of the sample states does not
+        hold, so that the result may be less accurate
     residual : (count, 2) largest residuals of the loops after the last step, in position [rad, or relative to the size] and velocity [the same per s]
 
     Raises
@@ -78,7 +78,7 @@ class Worlds:
     >>> worlds.reset(q=[0.3])
     >>> for _ in range(10):
     ...     worlds.step()
-    >>> round(float(worlds.time[0, 0]), 6), worlds.q.shape
+    >>> round(float(worlds.time[0]), 6), worlds.q.shape
     (0.05, (1000, 1))
     """
 
@@ -129,7 +129,6 @@ class Worlds:
         self._views = {key: view(x) for key, x in arrays.items()}
         self.q, self.v, self.z, self.residual = (arrays[key] for key in sizes)
         self.time, self.status = arrays["time"].reshape(self.count), arrays["status"].reshape(self.count)
-        self.inputs = {key: self._sampled(stepped, key) for key in stepped.inputs if key not in (*STATE, "tau", "time")}
         self._home = robot.assemble() if robot.constraints else robot.neutral()
         self.reset()
 
@@ -161,7 +160,7 @@ class Worlds:
         if self._core:
             self._core_step(u)
         else:
-            self._advance("step", self._stepped, {**self.inputs, "efforts": u}, None, self.substeps, self.dt)
+            self._advance("step", self._stepped, {"efforts": u}, None, self.substeps, self.dt)
 
     def reset(self, mask: Any = None, q: Any = None, v: Any = None, *, seed: int | None = None) -> None:
         """Set the state of worlds, their time to zero and their status to 0.
@@ -188,7 +187,7 @@ class Worlds:
         """Close the loops by Newton's method, with the coordinates of some joints fixed; the worlds are then at rest, with time zero.
 
         The fixed coordinates move to their values in 32 steps, so that the worlds stay on their branch. If the loops of a world cannot be closed, it keeps
-        its state, and its status is 2 or 3.
+        its state, and its status is 2 or 5.
 
         Parameters
         ----------
@@ -320,10 +319,6 @@ class Worlds:
         z = r.input("to_z", np.zeros((len(r._configurations), n))) if (n := self._states["z"]) else ()
         results = {"q_next": closed, "v_next": rest, "residual": np.array([residual[0], r.constant(0.0)], dtype=object)}
         return results | ({"z_next": z} if n else {})
-
-    def _sampled(self, f: Recorded, key: str) -> AnyArray:
-        """Return an array (count, n) of the value of an input in the first sample."""
-        return self.device.zeros(self.count, len(f.inputs[key]), self.kind)
 
     # ---- the core, if there is no compiler ---------------------------------------------------------------------------
 

@@ -89,6 +89,29 @@ def test_steps_agree_with_the_core(name, driver):
 
 
 @needs_compiler
+def test_elements_agree_with_the_core(driver):
+    """Contact, friction with internal states, and an end stop, on both devices."""
+    robot = sarrus.mechanisms.double_pendulum()
+    tip, (first, second) = robot.frames[-1], robot.joints
+    q = np.linspace([0.3, 0.2], [0.5, 0.1], 5)  # some of the tips are in the ground
+    height = float(np.median(robot.pose(q, tip)[:, 2, 3]))
+    ground = sarrus.control.CompliantContact(tip, offset=height, stiffness=1e4, exponent=1.0, slip_velocity=0.05)
+    friction = sarrus.control.LuGreFriction(first, sliding=1.0, sticking=1.5, stiffness=100.0, damping=1.0)
+    elements = [ground, friction, sarrus.control.EndStop(second, (-0.1, 0.15), stiffness=100.0, damping=1.0)]
+    options = {"dt": 1e-4, "method": "rk4"}
+    runs = sarrus.simulate_many(robot, q, np.zeros(robot.nv), 1e-2, elements, every=100, limits="ignore", **options)
+    for device in DEVICES:
+        worlds = sarrus.cuda.Worlds(
+            robot, 5, scalar="double", substeps=100, elements=elements, device=device, **options
+        )
+        worlds.reset(q=runs.q[:, 0], v=runs.v[:, 0])
+        worlds.step()
+        assert worlds.z.shape == (5, 1) and (host(worlds.status) % 8 == 0).all()
+        assert difference(host(worlds.q), runs.q[:, -1]).max() < 1e-10
+        assert difference(host(worlds.v), runs.v[:, -1]).max() < 1e-8
+
+
+@needs_compiler
 def test_threads_do_not_change_results():
     robot = sarrus.mechanisms.double_pendulum()
     q = np.random.default_rng(0).normal(size=(1001, 2))
