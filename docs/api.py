@@ -17,6 +17,7 @@ MODULES = sorted(
         "spatial",
         "calibration",
         "cams",
+        "cuda",
         "design",
         "dimensions",
         "generation",

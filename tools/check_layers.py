@@ -56,7 +56,7 @@ PYTHON = (
     ("derivatives", "dimensions", "generation", "viewer"),
     ("_differentiable", "_motor_motions", "identification"),
     ("calibration", "cams", "design"),
-    ("casadi", "crocoddyl", "gymnasium", "jax", "torch"),
+    ("casadi", "crocoddyl", "cuda", "gymnasium", "jax", "torch"),
     ("results",),
     ("__init__",),
     ("cli",),

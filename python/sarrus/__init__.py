@@ -131,7 +131,7 @@ globals().update(JOINT_TYPES | DECLARED)
 __all__ += [name for name in (*JOINT_TYPES, *DECLARED) if name not in __all__]
 
 _MODULES = [
-    "calibration", "cams", "casadi", "control", "crocoddyl", "derivatives", "design", "dimensions", "floating", "formulations", "generation", "gymnasium",
+    "calibration", "cams", "casadi", "control", "crocoddyl", "cuda", "derivatives", "design", "dimensions", "floating", "formulations", "generation", "gymnasium",
     "identification", "interop", "jax", "mechanisms", "results", "rolling", "shapes", "torch",
 ]  # fmt: skip
 _ON_DEMAND = {

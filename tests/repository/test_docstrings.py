@@ -18,7 +18,7 @@ NAMES = ("self", "robot", "mechanism")
 CLASSES = (sarrus.Builder, sarrus.Mechanism, sarrus.Skeleton, sarrus.Trajectory, sarrus.results.View)
 OPTIONAL = ("casadi", "gymnasium", "jax", "torch")  # libraries, and the modules for them
 MODULES = (
-    "calibration", "cams", "control", "description", "design", "dimensions", "errors", "generation", "identification", "interop", "io", "laws", "mechanisms",
+    "calibration", "cams", "control", "cuda", "description", "design", "dimensions", "errors", "generation", "identification", "interop", "io", "laws", "mechanisms",
     "results", "rolling", "shapes", "spatial", "variants", *(name for name in OPTIONAL if importlib.util.find_spec(name)),
 )  # fmt: skip
 

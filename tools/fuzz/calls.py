@@ -101,8 +101,9 @@ class Target:
         return self.template.format(", ".join(t if n in by_place else f"{n}={t}" for n, t in arguments.items()))
 
 
-# adapters, whose arguments are arrays of other libraries that may not be installed; separate tests check their errors
-OTHERS = {"casadi", "crocoddyl", "gymnasium", "jax", "torch", "works"}
+# adapters, whose arguments are arrays of other libraries that may not be installed, and functions that run a compiler; separate tests check
+# their errors
+OTHERS = {"casadi", "crocoddyl", "cuda", "gymnasium", "jax", "torch", "works"}
 
 
 def modules() -> list[types.ModuleType]:

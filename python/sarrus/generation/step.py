@@ -55,10 +55,14 @@ def recorded_step(
     r, robot = recorder, recorder.robot
     check_choice("method", method, Method)
     dt = checked_number("dt", dt)
-    substeps, corrections = (checked_count(key, x, most=1000) for key, x in (("substeps", substeps), ("corrections", corrections)))
+    substeps, corrections = (
+        checked_count(key, x, most=1000) for key, x in (("substeps", substeps), ("corrections", corrections))
+    )
     functions, forces = functions_and_elements(list(elements))
     if functions:
-        raise ModelError(f"a step with a Python function cannot be recorded: {functions[0]!r}; pass its efforts to each step")
+        raise ModelError(
+            f"a step with a Python function cannot be recorded: {functions[0]!r}; pass its efforts to each step"
+        )
     stepping = Stepping.checked(
         "recorded_step", robot, 0.0,
         {"method": "rk4" if method == "midpoint" else method, "limits": "ignore", "dt": dt / substeps},
@@ -70,10 +74,15 @@ def recorded_step(
         raise ModelError(f"a step of '{robot.name}' cannot be recorded: {reason}")
     states = core.integrated - robot.nq - robot.nv
     optional = {"tau": r._samples["tau"], "time": r._samples["time"]}
-    hidden = {key: r.inputs[key] if key in r.inputs else np.array(r._recording.input(x), dtype=object) for key, x in optional.items()}
+    hidden = {
+        key: r.inputs[key] if key in r.inputs else np.array(r._recording.input(x), dtype=object)
+        for key, x in optional.items()
+    }
     z = r.input("z", np.zeros((len(r._configurations), states))) if states else []
     arrays = (r.q, r.v, z, hidden["tau"], hidden["time"])
-    parts, status = r._recording.step(simulated, dt / substeps, method == "midpoint", substeps, corrections, *map(r._flat, arrays))
+    parts, status = r._recording.step(
+        simulated, dt / substeps, method == "midpoint", substeps, corrections, *map(r._flat, arrays)
+    )
     r.status = status if r.status is None else r.status.larger(status)
     results = [x for part in parts for x in part]
     for key, x in hidden.items():

@@ -1,0 +1,336 @@
+"""Worlds side by side on both devices, compared with the core. Without a GPU, the CUDA sources run as C++, and NVRTC compiles them if it is installed."""
+
+import importlib.util
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+import fake_driver
+import gallery
+import sarrus
+import sarrus.cuda
+from generated_states import difference, states
+from sarrus.cuda import devices
+
+needs_compiler = pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
+SOAK = bool(os.environ.get("SARRUS_SOAK"))
+# a tree, a loop with dependent rows, quaternions
+SOME = ("double_pendulum", "four_bar", "free_flyer")
+EXACT = {
+    "double": 1e-12,
+    "float": 1e-5,
+}  # relative to the largest entry: rounding, times the condition of the equations
+COUNT = 21  # neither a multiple of the lanes nor of the threads of a block
+DEVICES = ("cpu", "cuda")
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path_factory, monkeypatch):
+    """Kernels are cached for all tests of the process, and in no other folder."""
+    monkeypatch.setenv("SARRUS_CACHE", str(tmp_path_factory.getbasetemp() / "kernels"))
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    fake = fake_driver.Driver()
+    monkeypatch.setattr(devices, "_bindings", lambda name: {"driver": fake, "nvrtc": fake_driver.NVRTC}[name])
+    monkeypatch.setattr(devices, "cubin", fake_driver.cubin)
+    return fake
+
+
+def host(x):
+    return np.asarray(x).astype(float)
+
+
+@needs_compiler
+@pytest.mark.parametrize("scalar", ["double", "float"])
+@pytest.mark.parametrize("name", sarrus.mechanisms.__all__ if SOAK else SOME)
+def test_functions_agree_with_the_core(name, scalar, driver):
+    """Functions of the state, on both devices."""
+    robot = gallery.made(name)
+    given = states(robot, COUNT)
+    core = robot.forward_dynamics(given["q"], given["v"], given["tau"], return_status=True)[0]
+    pose = robot.pose(given["q"], robot.bodies[-1])
+    for device in DEVICES[: 1 + (scalar == "double")]:
+        worlds = sarrus.cuda.Worlds(robot, COUNT, scalar=scalar, device=device)
+        worlds.reset(q=given["q"], v=given["v"])
+        answer = worlds.call("forward_dynamics", tau=given["tau"])
+        good = host(answer["status"]) == 0
+        assert good.sum() > COUNT // 2
+        assert difference(host(answer["a"])[good], core[good]).max() < EXACT[scalar]
+        assert difference(host(worlds.call(f"pose:{robot.bodies[-1]}")["pose"]), pose).max() < EXACT[scalar]
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", SOME)
+def test_steps_agree_with_the_core(name, driver):
+    """Ten steps from each of several states, on both devices."""
+    robot = gallery.made(name)
+    given, steps = states(robot, COUNT), 10
+    runs = sarrus.simulate_many(
+        robot, given["q"], given["v"], steps * 1e-4, dt=1e-4, method="semi_implicit", limits="ignore", every=steps
+    )
+    for device in DEVICES:
+        worlds = sarrus.cuda.Worlds(robot, COUNT, scalar="double", dt=1e-4, substeps=steps // 2, device=device)
+        worlds.reset(q=runs.q[:, 0], v=runs.v[:, 0])
+        worlds.step()
+        worlds.step(np.zeros(worlds.motors))
+        assert (host(worlds.status) % 8 == 0).all() and np.allclose(host(worlds.time), steps * 1e-4, rtol=1e-12)
+        # projections are repeated until they converge in the core, and twice in worlds
+        assert difference(host(worlds.q), runs.q[:, -1]).max() < 1e-10
+        assert difference(host(worlds.v), runs.v[:, -1]).max() < 1e-8
+        assert host(worlds.residual)[:, 0].max() < 1e-12
+    other = sarrus.cuda.Worlds(robot, COUNT, scalar="double", dt=1e-4, substeps=steps, device="cpu", threads=2)
+    other.reset(q=runs.q[:, 0], v=runs.v[:, 0])
+    other.step()
+    assert difference(other.q, host(worlds.q)).max() < 1e-14
+
+
+@needs_compiler
+def test_elements_agree_with_the_core(driver):
+    """Contact, friction with internal states, and an end stop, on both devices."""
+    robot = sarrus.mechanisms.double_pendulum()
+    tip, (first, second) = robot.frames[-1], robot.joints
+    q = np.linspace([0.3, 0.2], [0.5, 0.1], 5)  # some of the tips are in the ground
+    height = float(np.median(robot.pose(q, tip)[:, 2, 3]))
+    ground = sarrus.control.CompliantContact(tip, offset=height, stiffness=1e4, exponent=1.0, slip_velocity=0.05)
+    friction = sarrus.control.LuGreFriction(first, sliding=1.0, sticking=1.5, stiffness=100.0, damping=1.0)
+    elements = [ground, friction, sarrus.control.EndStop(second, (-0.1, 0.15), stiffness=100.0, damping=1.0)]
+    options = {"dt": 1e-4, "method": "rk4"}
+    runs = sarrus.simulate_many(robot, q, np.zeros(robot.nv), 1e-2, elements, every=100, limits="ignore", **options)
+    for device in DEVICES:
+        worlds = sarrus.cuda.Worlds(
+            robot, 5, scalar="double", substeps=100, elements=elements, device=device, **options
+        )
+        worlds.reset(q=runs.q[:, 0], v=runs.v[:, 0])
+        worlds.step()
+        assert worlds.z.shape == (5, 1) and (host(worlds.status) % 8 == 0).all()
+        assert difference(host(worlds.q), runs.q[:, -1]).max() < 1e-10
+        assert difference(host(worlds.v), runs.v[:, -1]).max() < 1e-8
+
+
+@needs_compiler
+def test_threads_do_not_change_results():
+    robot = sarrus.mechanisms.double_pendulum()
+    q = np.random.default_rng(0).normal(size=(1001, 2))
+    ends = []
+    for threads in (1, 3):
+        worlds = sarrus.cuda.Worlds(robot, 1001, device="cpu", threads=threads)
+        worlds.reset(q=q)
+        worlds.step()
+        ends.append(worlds.q)
+    assert np.array_equal(*ends) and not np.array_equal(ends[0], q.astype(np.float32))
+
+
+@needs_compiler
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_failed_world_keeps_its_state(device, driver):
+    """Efforts that are not finite fail in one world only, until it is reset."""
+    worlds = sarrus.cuda.Worlds(sarrus.mechanisms.four_bar(), COUNT, scalar="double", device=device)
+    worlds.assemble({"motor": np.linspace(-0.5, 0.5, COUNT)})
+    q = host(worlds.q)
+    u = np.zeros((COUNT, 1))
+    u[3] = np.nan
+    worlds.step(u)
+    worlds.step(np.zeros(1))
+    assert host(worlds.status).tolist() == [2.0 * (k == 3) for k in range(COUNT)]
+    moved = np.abs(host(worlds.q) - q).max(axis=1) > 0.0
+    assert moved.tolist() == [k != 3 for k in range(COUNT)]
+    assert host(worlds.time)[3] == 0.0 and np.allclose(np.delete(host(worlds.time), 3), 2e-3)
+    mask = np.arange(COUNT) == 3
+    worlds.reset(mask, q[0])
+    assert host(worlds.status).max() == 0.0 and np.array_equal(host(worlds.q)[3], q[0])
+    assert np.allclose(np.delete(host(worlds.time), 3), 2e-3)
+
+
+@needs_compiler
+@pytest.mark.parametrize("device", DEVICES)
+def test_assemble_closes_loops(device, driver):
+    robot, angles = sarrus.mechanisms.four_bar(), np.linspace(-1.0, 1.0, COUNT)
+    worlds = sarrus.cuda.Worlds(robot, COUNT, scalar="double", device=device)
+    worlds.assemble({"motor": angles})
+    turns = (host(worlds.q) - robot.assemble(fixed={"motor": angles[:, None]})) / (2.0 * np.pi)
+    assert np.abs(turns - np.rint(turns)).max() < 1e-9
+    assert host(worlds.status).max() == 0.0
+    q = host(worlds.q)
+    worlds.assemble({"motor": 2.5}, mask=np.arange(COUNT) < 5)
+    assert (host(worlds.status)[5:] == 0.0).all() and np.array_equal(host(worlds.q)[5:], q[5:])
+
+
+@needs_compiler
+def test_seeds_draw_the_same_states(driver):
+    robot, starts = sarrus.mechanisms.double_pendulum(), np.random.default_rng(1).normal(size=(7, 2))
+    drawn = []
+    for device in DEVICES:
+        worlds = sarrus.cuda.Worlds(robot, COUNT, scalar="double", device=device)
+        worlds.reset(q=starts, seed=4)
+        drawn.append(host(worlds.q))
+        worlds.reset(q=starts, seed=5)
+        assert not np.array_equal(host(worlds.q), drawn[-1])
+    assert np.array_equal(*drawn) and len(np.unique(drawn[0], axis=0)) > 3
+
+
+@needs_compiler
+def test_loops_stay_closed_in_single_precision():
+    """After 10,000 steps loops are open by rounding only."""
+    robot = sarrus.mechanisms.four_bar()
+    worlds = sarrus.cuda.Worlds(robot, 16, dt=1e-3, substeps=5000, device="cpu")
+    worlds.assemble({"motor": np.linspace(-1.0, 1.0, 16)})
+    worlds.step()
+    first = worlds.residual.max()
+    worlds.step()
+    assert (worlds.status % 8 == 0).all() and worlds.residual[:, 0].max() < 1e-6
+    gaps = np.abs(robot.constraint_residual(worlds.q.astype(float))).max()
+    assert gaps < 1e-6 and worlds.residual.max() < 10 * max(first, 1e-6)
+
+
+@needs_compiler
+def test_functions_of_a_recorder_and_derivatives():
+    robot = sarrus.mechanisms.double_pendulum()
+    given = states(robot, COUNT)
+    worlds = sarrus.cuda.Worlds(robot, COUNT, scalar="double", device="cpu")
+    worlds.reset(q=given["q"], v=given["v"])
+
+    def power(r):
+        return {"power": np.array([r.v @ r.call("inverse_dynamics", r.q, r.v, r.a)])}
+
+    tau = robot.inverse_dynamics(given["q"], given["v"], given["a"])
+    answer = worlds.call(power, a=given["a"])
+    assert np.allclose(answer["power"][:, 0], (given["v"] * tau).sum(axis=1), rtol=1e-12)
+    D = sarrus.derivatives.forward_dynamics(robot, given["q"], given["v"], given["tau"])
+    dq = worlds.call("forward_dynamics_derivatives", tau=given["tau"])["da_dq"]
+    assert np.abs(dq - D.q).max() < 1e-9 * np.abs(D.q).max()
+
+
+@needs_compiler
+def test_without_a_compiler_the_core_computes(monkeypatch):
+    """The same program, with the same results, if there is no compiler."""
+    robot, ends = sarrus.mechanisms.four_bar(), []
+    for compiler in (shutil.which, lambda name: None):
+        monkeypatch.setattr(devices.shutil, "which", compiler)
+        worlds = sarrus.cuda.Worlds(robot, COUNT, scalar="double", dt=1e-4, substeps=10, device="cpu")
+        worlds.assemble({"motor": np.linspace(-0.5, 0.5, COUNT)})
+        worlds.step(np.full((COUNT, 1), 5.0))
+        worlds.reset(np.arange(COUNT) == 2)
+        a = worlds.call("forward_dynamics", tau=np.zeros(robot.nv))["a"]
+        ends.append((worlds.q, worlds.v, worlds.time, worlds.status, a))
+    for x, y in zip(*ends, strict=True):
+        assert np.abs(x - y).max() < 1e-9 * max(1.0, np.abs(y).max())
+    with pytest.raises(sarrus.SarrusError, match=r"compiler c\+\+"):
+        worlds.call("positions:motor", coordinates=[0.0], near=robot.assemble())
+
+
+@needs_compiler
+def test_arrays_are_shared(driver):
+    """DLPack and __cuda_array_interface__ refer to the memory itself."""
+    worlds = sarrus.cuda.Worlds(sarrus.mechanisms.double_pendulum(), COUNT, scalar="double", device="cuda")
+    described = worlds.q.__cuda_array_interface__
+    assert described["shape"] == (COUNT, 2) and described["strides"] == (8, 8 * COUNT)
+    worlds.q.__class__.__dlpack_device__ = lambda self: (1, 0)  # the fake GPU's memory is the host's
+    try:
+        shared = np.from_dlpack(worlds.q)
+    finally:
+        worlds.q.__class__.__dlpack_device__ = lambda self: (2, self.device.index)
+    assert shared.shape == (COUNT, 2) and shared.strides == (8, 8 * COUNT)
+    worlds.reset(q=[0.5, -0.5])
+    assert (shared == [0.5, -0.5]).all()
+    worlds.reset(q=worlds.call("pose:" + worlds.robot.bodies[0])["status"].numpy()[:2] * 0.0)
+    efforts = sarrus.cuda.Worlds(worlds.robot, COUNT, scalar="double", device="cuda").v  # an array on the device
+    worlds.step(efforts)
+    assert (host(worlds.status) == 0).all()
+    blocks = len(driver.blocks)
+    del worlds, efforts
+    assert len(driver.blocks) < blocks and driver.blocks  # the shared array keeps its memory
+    del shared
+    assert not driver.blocks
+
+
+@needs_compiler
+def test_kernels_are_cached(monkeypatch, tmp_path):
+    monkeypatch.setenv("SARRUS_CACHE", str(tmp_path / "kernels"))
+    robot = sarrus.mechanisms.pendulum()
+    sarrus.cuda.Worlds(robot, 4, device="cpu").step()
+    files = {file.name: file.stat().st_mtime_ns for file in (tmp_path / "kernels").iterdir()}
+    assert len(files) == 2  # reset and step
+    monkeypatch.setattr(devices, "shared_library", None)  # nothing is compiled again
+    sarrus.cuda.Worlds(robot, 4, device="cpu").step()
+    assert files == {file.name: file.stat().st_mtime_ns for file in (tmp_path / "kernels").iterdir()}
+
+
+def test_worlds_beyond_the_memory_are_refused(driver):
+    driver.memory = 10_000
+    with pytest.raises(MemoryError, match=r"; 166 worlds fit into the memory of 'cuda'"):
+        sarrus.cuda.Worlds(sarrus.mechanisms.double_pendulum(), 1000, scalar="double")
+
+
+def test_missing_driver_and_packages_are_named(monkeypatch):
+    robot = sarrus.mechanisms.pendulum()
+
+    def missing(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr("importlib.import_module", missing)
+    with pytest.raises(ImportError, match=r"sarrus\[cuda\]"):
+        sarrus.cuda.Worlds(robot, 4)
+
+    class NoDriver:
+        def cuInit(self, _):
+            raise RuntimeError("libcuda.so.1 not found")
+
+    monkeypatch.setattr(devices, "_bindings", lambda name: NoDriver())
+    with pytest.raises(sarrus.SarrusError, match=r"no driver of NVIDIA.*device='cpu'"):
+        sarrus.cuda.Worlds(robot, 4)
+
+
+@needs_compiler
+def test_wrong_arguments_are_named(driver):
+    robot = sarrus.mechanisms.four_bar()
+    worlds = sarrus.cuda.Worlds(robot, 5, device="cpu")
+    with pytest.raises(sarrus.ShapeError, match=r"efforts must be \(1,\) or \(5, 1\); got shape \(5, 3\)"):
+        worlds.step(np.zeros((5, 3)))
+    with pytest.raises(TypeError, match="efforts must be an array of real numbers"):
+        worlds.step("much")
+    with pytest.raises(sarrus.ShapeError, match="mask must be"):
+        worlds.reset(np.ones(4, bool))
+    with pytest.raises(TypeError, match="mask must be an array of booleans"):
+        worlds.reset(np.ones(5))
+    with pytest.raises(sarrus.StateError, match="q must be finite"):
+        worlds.reset(q=[np.nan, 0.0, 0.0])
+    with pytest.raises(TypeError, match="forward_dynamics requires tau"):
+        worlds.call("forward_dynamics")
+    with pytest.raises(TypeError, match="forward_dynamics has no input 'u'"):
+        worlds.call("forward_dynamics", u=[0.0], tau=np.zeros(3))
+    with pytest.raises(sarrus.NameNotFoundError, match="forward_dynamic"):
+        worlds.call("forward_dynamic")
+    with pytest.raises(ValueError, match="device must be"):
+        sarrus.cuda.Worlds(robot, 5, device="gpu")
+    with pytest.raises(TypeError, match="parameters that differ"):
+        sarrus.cuda.Worlds(robot.variants(gravity=np.zeros((5, 3))), 5, device="cpu")
+    single, double = (sarrus.cuda.Worlds(robot, 5, scalar=scalar) for scalar in ("float", "double"))
+    with pytest.raises(TypeError, match="q must have type float32; got <f8"):
+        single.reset(q=double.q)
+
+
+@pytest.mark.skipif(
+    not all(map(importlib.util.find_spec, ("cuda", "cuda.bindings")[: 1 + bool(importlib.util.find_spec("cuda"))])),
+    reason="needs cuda-bindings and nvidia-cuda-nvrtc",
+)
+@pytest.mark.parametrize(("name", "scalar"), [("four_bar", "double"), ("quadruped", "float")])
+def test_nvrtc_compiles_steps(name, scalar, driver, monkeypatch):
+    """NVRTC compiles a step for an H100 without a GPU, and without spilling registers."""
+    monkeypatch.undo()
+    real, sources = sarrus.cuda.cubin, []
+    fake = fake_driver.Driver()
+    bindings = devices._bindings
+    monkeypatch.setattr(devices, "_bindings", lambda name: fake if name == "driver" else bindings(name))
+    monkeypatch.setattr(devices, "cached", lambda key, suffix, compile: compile())
+    monkeypatch.setattr(
+        devices,
+        "cubin",
+        lambda source, architecture: (sources.append(real(source, architecture)), fake_driver.cubin(source, ""))[1],
+    )
+    sarrus.cuda.Worlds(getattr(sarrus.mechanisms, name)(), 4, scalar=scalar).step()
+    assert len(sources) == 2 and all(content[:4] == b"\x7fELF" for content, _ in sources)
+    assert all("0 bytes spill stores, 0 bytes spill loads" in report for _, report in sources)
