@@ -21,7 +21,10 @@ void side_by_side(const VariantNumbers& numbers, const std::int64_t* variant, st
   VariantLanes<width> copy(numbers, p, arena);
   in_packets<width, true>(
       &Kernel<op>::template run<OwnLanes>, copy.tree(), copy.parameters(), rows, begin, end, [&](std::int64_t i) {
-        copy.take(static_cast<int>(std::min<std::int64_t>(width, end - i)), [&](int l) { return variant[(i + l) / states]; });
+        copy.take(
+            static_cast<int>(std::min<std::int64_t>(width, end - i)), [&](int l) { return variant[(i + l) / states]; },
+            op == Operation::inverse_dynamics || op == Operation::bias_forces ? VariantNumbers::newton_euler
+                                                                              : VariantNumbers::recursions);
       });
 }
 

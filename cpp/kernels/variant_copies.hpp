@@ -91,29 +91,33 @@ template <int W> class VariantLanes {
     });
   }
   /// Copy one variant to each lane. If there are fewer variants than lanes, the last variant is repeated.
-  template <class Variant> void take(int count, Variant variant) {
+  /// Numbers that only other readers than `reader` read keep the values of the first variant.
+  template <class Variant> void take(int count, Variant variant, VariantNumbers::Reader reader = VariantNumbers::bodies) {
     std::int64_t index[W];
-    bool in_row = true;  // true if the variants are consecutive and in one group; then their values are contiguous
+    bool same = true,
+         in_row = true;  // in a row: the variants are consecutive and in one group, so that their values are contiguous
     for (int l = 0; l < W; ++l) {
       index[l] = variant(l < count ? l : count - 1);
+      same = same && index[l] == held_[l];
       in_row = in_row && index[l] == index[0] + l;
     }
+    if (same) return;
+    std::copy_n(index, W, held_);
     in_row = in_row && index[0] % W == 0;
-    const auto put = [&](P& to, int k) SARRUS_INLINED {
-      if (in_row)
-        to = *reinterpret_cast<const P*>(source_.value(index[0], k));
-      else
-        for (int l = 0; l < W; ++l) lane(to, l) = *source_.value(index[l], k);
-    };
-    for (int k = 0; k < (call_ ? source_.recursive : source_.differing); ++k) put(lanes_[source_.differs[k] / sizeof(double)], k);
-    if (!call_) return;
-    call_->each_frame([&](Frame& f) {
-      const std::size_t at = source_.frames + static_cast<std::size_t>(f.placed) * sizeof(PlacedFrame) + offsetof(PlacedFrame, X);
-      if (f.placed < 0) return;
-      const auto* first = std::lower_bound(source_.differs + source_.recursive, source_.differs + source_.differing, at);
-      for (; first < source_.differs + source_.differing && *first < at + pose * sizeof(double); ++first)
-        put(lanes_of(f)[(*first - at) / sizeof(double)], static_cast<int>(first - source_.differs));
-    });
+    const int read = source_.read_by[reader];
+    if (in_row) {
+      const double* from = source_.value(index[0], 0);
+      put(read, [&](P& to, int k) SARRUS_INLINED { to = *reinterpret_cast<const P*>(from + k * VariantNumbers::group); });
+      // the next variants are likely to be needed next: fetch their values during the evaluation of these
+      const double* next = source_.value(index[0] + VariantNumbers::group, 0);
+      for (int k = 0; k < read; ++k) __builtin_prefetch(next + k * VariantNumbers::group);
+    } else {
+      const double* from[W];
+      for (int l = 0; l < W; ++l) from[l] = source_.value(index[l], 0);
+      put(read, [&](P& to, int k) SARRUS_INLINED {
+        for (int l = 0; l < W; ++l) lane(to, l) = from[l][k * VariantNumbers::group];
+      });
+    }
   }
   const Tree& tree() const { return *reinterpret_cast<const Tree*>(memory_); }
   const Parameters& parameters() const { return call_->parameters(); }
@@ -122,12 +126,26 @@ template <int W> class VariantLanes {
  private:
   static constexpr int pose = 12;  // values of one pose
   static_assert(sizeof(Transform<double>) == pose * sizeof(double), "no padding");
+  /// Copy the first `read` differing numbers, and those of the frames of a call.
+  template <class Put> SARRUS_INLINE void put(int read, Put one) {
+    for (int k = 0; k < read; ++k) one(lanes_[source_.differs[k] / sizeof(double)], k);
+    if (!call_) return;
+    call_->each_frame([&](Frame& f) {
+      const std::size_t at = source_.frames + static_cast<std::size_t>(f.placed) * sizeof(PlacedFrame) + offsetof(PlacedFrame, X);
+      if (f.placed < 0) return;
+      const auto* first = std::lower_bound(source_.differs + source_.read_by[VariantNumbers::recursions],
+                                           source_.differs + source_.differing, at);
+      for (; first < source_.differs + source_.differing && *first < at + pose * sizeof(double); ++first)
+        one(lanes_of(f)[(*first - at) / sizeof(double)], static_cast<int>(first - source_.differs));
+    });
+  }
   static int packets(std::size_t bytes) { return static_cast<int>(bytes / sizeof(P)) + 1; }
   P* lanes_of(Frame& f) { return lanes_ + (reinterpret_cast<char*>(&f.X) - memory_) / sizeof(double); }
 
   const VariantNumbers& source_;
   char* memory_;
   P* lanes_;
+  std::int64_t held_[W] = {-1};  // the variants in the lanes
   std::optional<VariantCall> call_{};
 };
 

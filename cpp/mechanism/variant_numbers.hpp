@@ -14,10 +14,13 @@ struct VariantNumbers {
   };
   const char* block;
   std::size_t bytes;  // the numbers are doubles, aligned to eight bytes
-  int pointers, numbers, differing, recursive;
+  int pointers, numbers, differing;
   const Pointer* pointer;
   const std::size_t* number;  // offset of each number in the block
-  const std::size_t* differs;  // offsets of differing numbers; dynamics and loops read only the first `recursive` of them
+  /// Functions that read a number. The differing numbers are in this order, so that a call copies only the numbers that it reads.
+  enum Reader : char { newton_euler, recursions, bodies };
+  int read_by[3];  // number of differing numbers that inverse dynamics reads; that any recursion or the loops read; of all
+  const std::size_t* differs;  // offsets of the differing numbers
   const double* values;  // values, ordered by group of variants, then number, then variant
   // offsets of the frames and of the substructures (pieces); 0: the mechanism is not cut into substructures
   std::size_t frames, pieces;

@@ -37,10 +37,14 @@ void Variants::number(const double* from, int count) {
   if (count <= 0) return;
   const std::size_t place = place_of(from);
   if (place == bytes_) throw std::logic_error("a number of variants is in none of the arrays of Variants::list");
-  all_.push_back({from, count, place, recursive_});
+  all_.push_back({from, count, place, reader_});
 }
 void Variants::number(const Link& b) {
-  number(b.X_tree), number(b.inertia), number(&b.euler.xx, 6), number(b.constants.number, 9);
+  number(b.X_tree), number(&b.inertia.m, 1), number(b.inertia.h.data(), 3), number(&b.euler.xx, 6), number(b.constants.number, 9);
+  const VariantNumbers::Reader before = reader_;
+  reader_ = VariantNumbers::recursions;  // inverse dynamics reads the Euler tensor instead
+  number(&b.inertia.I.xx, 6);
+  reader_ = before;
 }
 void Variants::number(const Constraint& c) {
   number(c.X_parent), number(c.X_child), number(c.R_described.data(), 9);
@@ -90,25 +94,28 @@ void Variants::list() {
     part(pieces->constraints_.data(), static_cast<std::size_t>(pieces->constraints_.size()));
   }
 
-  numbers_of_tree(m.tree_), numbers(m.links_), numbers(m.passive_terms_), numbers(m.unit_), numbers(m.per_unit_square_);
-  for (std::size_t i = 0; i < ties; ++i) number(tied[i]);
-  numbers(m.motions_), numbers(m.rotor_), numbers(m.motor_unit_);
+  number(m.tree_.gravity.data(), 3), numbers(m.links_), numbers(m.passive_terms_);
   for (const PointSpring& s : m.springs_)
     number(s.point[0].data(), 3), number(s.point[1].data(), 3), number(&s.stiffness, PointSpring::numbers);
   for (const LoopMotion& j : m.loop_motions_) {
     number(j.constants.number, 9), number(j.X[0]), number(j.X[1]);
     for (int k = 0; k < j.nv; ++k) number(j.terms[k]);
   }
+  reader_ = VariantNumbers::recursions;
+  sizes(m.tree_), numbers(m.unit_), numbers(m.per_unit_square_);
+  for (std::size_t i = 0; i < ties; ++i) number(tied[i]);
+  numbers(m.motions_), numbers(m.rotor_), numbers(m.motor_unit_);
   point(m.tree_);
   if (pieces) {
-    numbers_of_tree(pieces->view_.tree), numbers(pieces->links_), numbers(pieces->passive_terms_), numbers(pieces->unit_);
+    number(pieces->view_.tree.gravity.data(), 3), sizes(pieces->view_.tree), numbers(pieces->links_),
+        numbers(pieces->passive_terms_), numbers(pieces->unit_);
     numbers(pieces->per_unit_square_), numbers(pieces->compliance_), numbers(pieces->lacking_);
     for (int i = 0; i < pieces->constraints_.size(); ++i) number(pieces->constraints_[i]);
     point(pieces->view_.tree);
     keep_pointer(&pieces->view_.compliance, pieces->view_.compliance);
     keep_pointer(&pieces->view_.lacking, pieces->view_.lacking);
   }
-  recursive_ = false;
+  reader_ = VariantNumbers::bodies;
   for (const Link& b : m.links_) number(b.R_joint.data(), 9);
   for (const Body& b : m.bodies_) number(b.X), number(b.X_joint), number(b.inertia), number(b.X_before);
   for (const auto& f : m.frames_) number(f.X);
@@ -199,13 +206,13 @@ double Variants::number_of(std::int64_t i, const double& number) const {
 
 /// Store the values that differ, contiguous for each group. The last group is padded with copies of the last variant.
 void Variants::group_values() {
-  std::vector<char> recursive;
-  for (const Numbers& n : all_) recursive.insert(recursive.end(), static_cast<std::size_t>(n.count), n.recursive);
+  std::vector<VariantNumbers::Reader> reader;
+  for (const Numbers& n : all_) reader.insert(reader.end(), static_cast<std::size_t>(n.count), n.reader);
   const std::size_t n = differs_.size();
   std::vector<std::size_t> order(n);
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return std::make_pair(!recursive[differs_[a]], differs_[a]) < std::make_pair(!recursive[differs_[b]], differs_[b]);
+    return std::make_pair(reader[differs_[a]], differs_[a]) < std::make_pair(reader[differs_[b]], differs_[b]);
   });
   const std::int64_t group = VariantNumbers::group, groups = (count_ + group - 1) / group;
   const std::size_t numbers = static_cast<std::size_t>(groups * group) * n;
@@ -215,7 +222,10 @@ void Variants::group_values() {
     for (const std::size_t k : order)
       for (std::int64_t l = 0; l < group; ++l)
         *to++ = rows_[static_cast<std::size_t>(std::min(g * group + l, count_ - 1)) * n + k];
-  for (const std::size_t k : order) at_.push_back(place_[differs_[k]]), view_.recursive += recursive[differs_[k]];
+  for (const std::size_t k : order) {
+    at_.push_back(place_[differs_[k]]);
+    for (int r = reader[differs_[k]]; r <= VariantNumbers::bodies; ++r) ++view_.read_by[r];
+  }
   view_.differing = static_cast<int>(n), view_.differs = at_.data(), view_.values = values_.get();
   rows_ = {};
 }

@@ -41,7 +41,7 @@ class Variants {
     const double* from;
     int count;
     std::size_t at;
-    bool recursive;  // true if recursions and loops read the number; false if only functions of bodies and frames read it
+    VariantNumbers::Reader reader;
   };
   struct Flags {
     bool has_armature, has_joint_forces, has_nonlinear_forces, ties_links;
@@ -67,9 +67,7 @@ class Variants {
   template <class All> void numbers(const All& all) {
     for (const auto& x : all) number(x);
   }
-  void numbers_of_tree(const Tree& t) {
-    number(t.gravity.data(), 3), number(&t.length, 1), number(&t.mass, 1), number(&t.light, 1);
-  }
+  void sizes(const Tree& t) { number(&t.length, 1), number(&t.mass, 1), number(&t.light, 1); }
   void list();
   void point(Tree& t);
   void group_values();
@@ -92,7 +90,7 @@ class Variants {
   std::vector<double> rows_;  // (variants x differing numbers) values
   std::unique_ptr<double, void (*)(double*)> values_{
       nullptr, [](double* x) { ::operator delete(x, std::align_val_t{VariantNumbers::line}); }};
-  bool recursive_ = true;
+  VariantNumbers::Reader reader_ = VariantNumbers::newton_euler;  // of the numbers that are listed next
   std::vector<char> lacks_inertia_;
   std::vector<char> has_forces_;  // LoopMotion::has_forces of each loop joint
   Flags flags_{}, flags_of_pieces_{};
