@@ -1,31 +1,37 @@
-// Pullback of a scalar function of the bodies' motions to the joints: its derivatives with respect to q, v, a and virtual velocities x,
-// by one inward pass.
+// Reverse sweep of inverse dynamics: the derivatives of a scalar function of the bodies' motions with respect to q, v and a, by one outward and one
+// inward pass.
 //
-// All vectors are in world axes at the root body's origin. V and A are the velocity and spatial acceleration of a body (A_0 = -g), W its virtual
-// velocity due to x. S is the column of velocity j; p denotes the parent body. A displacement of joint j moves its whole subtree rigidly, and rotates
-// the contribution of the joint itself to the motion:
+// Motions are those of rnea.hpp, in the axes of each body at its origin; p denotes the parent body, X = (R, r) the pose in it. (W, U) is the virtual
+// velocity due to x, and u the linear velocity, on which only rows of loops and forces between bodies depend. S is the motion space of the joint,
+// V = S v its velocity and A = S a + S-dot v. An index 0 denotes the motion of the body's axes without that of its own joint:
 //
-//   d_j V = S' + S x V        d_j A = S'' + S' x V + S x A        d_j W = W_p x S + S x W        S' = V_p x S, S'' = A_p x S + V_p x S'
+//   outward   w0  = R^T w_p                   w  = w0 + V_w                             W0 = R^T W_p                   W = W0 + S_w x
+//             dw0 = R^T dw_p                  dw = dw0 + w0 x V_w + A_w                 U0 = R^T (U_p + W_p x r)       U = U0 + S_u x
+//             a0  = R^T (a_p + Omega_p r)     a  = a0 + (2 w0 + V_w) x V_u + A_u        u0 = R^T (u_p + w_p x r)       u = u0 + V_u
 //
-// So four covectors E of each body, summed over its subtree, determine all derivatives. They are computed from the derivatives F of the scalar by V,
-// A and W:
+// An asterisk denotes the derivative of the scalar with respect to a quantity, summed over the subtree. X* is that with respect to a displacement of
+// the body with its motions. For the scalar x . inverse dynamics, a body with mass m, first moment h and Euler tensor J contributes:
 //
-//   E_S: derivative with respect to a displacement of the body with its motions      E_S' = F_V + V x* F_A      E_S'' = F_A      E_W = F_W
-//
-//   by q   S . E_S + S' . E_S' + S'' . E_S'' + (W_p x S) . E_W        by v   S . E_S' + (S' + V x S) . E_S''        by a   S . E_S''
+//   bodies    a* = m U + W x h        dw* = ax G        w* = (G + G^T) w - 2 tr(G) w        G = U h^T + skew(W) J,  ax G . b = tr(G^T skew(b))
+//             (W*, U*) = f, the force that the joint transmits (rnea.hpp)
+//   joint     w0* = w* + V_w x dw* + 2 V_u x a*
+//             V* = [w* + dw* x w0 + V_u x a*; u* + a* x (2 w0 + V_w)]         A* = [dw*; a*]
+//             E = X* - [w0 x w0* + dw0 x dw* + a0 x a* + W0 x W* + U0 x U* + u0 x u*; dw0 x a* - w0 x (w0 x a*) + W0 x U* + w0 x u*]
+//   inward    a_p* = R a*     dw_p* = R dw* + r x a_p*     u_p* = R u*     w_p* = R w0* + r x u_p* + (a_p* r^T + r a_p*^T) w_p - 2 (r . a_p*) w_p
+//             W_p*, X_p*: as for forces
+//   results   by q   S . E           by v   S . V*           by a   S . A*
 //
 // Joints whose columns change in the body's axes add the effect of these changes (g = dS v, b = dS a + d bias, h = dS x):
 //
-//   by q   g . E_S' + (b + (V_p + V) x g) . E_S'' + h . E_W               by v   dv bias . E_S''
+//   by q   g . V* + b . A* + h . [W*; U*]               by v   dv bias . A*
 //
-// For x . inverse dynamics of a body E_S = 0 (it is invariant), E_S' = I (W x V) - W x* I V + V x* I W, E_S'' = I W, E_W = I A + V x* I V.
+// A displacement of a joint's frame on its body has the effect of an additional joint at rest in that place: E with V = A = 0. It is summed over all
+// bodies beyond the joint, including those with fixed joints, whose frames may be displaced too. A displacement of the frame on the child moves these
+// bodies by its inverse.
 //
-// A displacement of a joint's frame on its body has the effect of an additional joint at rest in that place. With V, A and W of that body,
-//
-//   by a displacement S    S . (E_S - V x* E_S' - A x* E_S'' + V x* (V x* E_S'') - W x* E_W)
-//
-// is summed over all bodies beyond the joint, including those with fixed joints, whose frames may be displaced too. A displacement of the frame on
-// the child moves these bodies by its inverse.
+// Rows of loops and forces between bodies are given by covectors in world axes: derivatives with respect to a displacement (E_S), to spatial velocity
+// and acceleration V and A, and to a virtual velocity (E_W), where a displacement of a joint changes V by S' and A by S'' + S' x V (S' = V_p x S,
+// S'' = A_p x S + V_p x S'), so that E_S' = F_V + V x* F_A and E_S'' = F_A contain all effects of S' and S''.
 //
 //   cost    O(bodies)
 #pragma once
@@ -33,32 +39,36 @@
 #include "bodies.hpp"
 #include "derivatives.hpp"
 #include "dimensions.hpp"
+#include "rnea.hpp"
 
 namespace sarrus {
 
+/// Derivatives of a scalar by the motion of a body, in world axes about a point; see the head of this file.
 template <class T> struct Covectors {
   Force<T> S, S1, S2, W;
+  bool of_velocities = false;  // true: S2 and W are zero
 
   static Covectors zero() {
     const Force<T> none = Force<T>::zero();
     return {none, none, none, none};
   }
-  Covectors& operator+=(const Covectors& b) {
-    S += b.S, S1 += b.S1, S2 += b.S2, W += b.W;
+  Covectors operator-() const { return {S * T(-1.0), S1 * T(-1.0), S2 * T(-1.0), W * T(-1.0), of_velocities}; }
+};
+
+/// Derivatives of a scalar by the motion of a body, in its axes at its origin: a*, dw*, w*, u*, (W*, U*) and X* in the head of this file.
+template <class T> struct LinkCotangent {
+  Vec3<T> a, dw, w, u;
+  Force<T> W, X;
+
+  static LinkCotangent zero() { return {zero3<T>(), zero3<T>(), zero3<T>(), zero3<T>(), Force<T>::zero(), Force<T>::zero()}; }
+  LinkCotangent& operator+=(const LinkCotangent& b) {
+    a += b.a, dw += b.dw, w += b.w, u += b.u, W += b.W, X += b.X;
     return *this;
   }
-  Covectors operator-() const { return {S * T(-1.0), S1 * T(-1.0), S2 * T(-1.0), W * T(-1.0)}; }
-  /// Move the reference point by -r.
-  Covectors moved(const Vec3<T>& r) const {
-    const auto about = [&](const Force<T>& f) { return Force<T>{f.angular + cross(r, f.linear), f.linear}; };
-    return {about(S), about(S1), about(S2), about(W)};
-  }
-  /// Covector with respect to a displacement of a frame on a body with the motion V_b, A_b, W_b.
-  Force<T> on(const Motion<T>& V_b, const Motion<T>& A_b, const Motion<T>& W_b) const {
-    Force<T> f = S;
-    f -= cross_force(V_b, S1), f -= cross_force(A_b, S2), f += cross_force(V_b, cross_force(V_b, S2)), f -= cross_force(W_b, W);
-    return f;
-  }
+};
+/// Derivatives by the motion of a joint: by its displacement (E), V and A.
+template <class T> struct JointCotangent {
+  Force<T> E, V, A;
 };
 
 /// Derivatives with respect to a displacement in the tangent space, v and a (nv each); results are added to these arrays.
@@ -127,38 +137,42 @@ template <class T> class Pullback {
  public:
   using Vec = Vec3<T>;
   using Covectors = sarrus::Covectors<T>;
+  using Cotangent = LinkCotangent<T>;
 
-  /// x: virtual velocities; may be null.
-  Pullback(const Tree& tree, Arena& arena, const Kinematics<T>& k, const T* v, const T* a, const T* x)
+  /// work: result of rnea() for this input. x: virtual velocities; may be null.
+  Pullback(const Tree& tree, Arena& arena, const RneaInput<T>& in, const RneaWork<T>& work, const T* x)
       : tree_(tree),
         arena_(arena),
-        k_(k),
-        v_(v),
-        a_(a),
+        in_(in),
+        work_(work),
         x_(x),
-        V_(arena.take<Motion<T>>(tree.links)),
-        A_(arena.take<Motion<T>>(tree.links)),
         W_(arena.take<Motion<T>>(tree.links)),
-        sum_(arena.take<Covectors>(tree.links)),
-        gravity_(cast<T>(tree.gravity)) {
-    for (int i = 0; i < tree.links; ++i) {
-      V_[i] = V_about(i, root(i)), A_[i] = A_about(i, root(i));
-      W_[i] = i == 0 ? Motion<T>::zero() : about_root_of(i, W_[tree.link[i].parent], tree.link[i].parent);
-      for (int c = tree.link[i].iv; i > 0 && x && c < tree.link[i].iv + tree.link[i].nv; ++c) W_[i] = W_[i] + column(c) * x[c];
+        sum_(arena.take<Cotangent>(tree.links)) {
+    W_[0] = Motion<T>::zero();
+    for (int i = 1; i < tree.links; ++i) {
+      const Link& b = tree.link[i];
+      W_[i] = b.parent == 0 ? Motion<T>::zero() : work.link[i].X.to_child(W_[b.parent]);
+      if (!x) continue;
+      visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED { W_[i] = W_[i] + joint.subspace(work.columns + b.iv) * (x + b.iv); });
     }
+    if (tree.ties_links || tree.loops.constraints > 0) place();
     clear();
   }
 
   void clear() {
-    for (int i = 0; i < tree_.links; ++i) sum_[i] = Covectors::zero();
-    for (int i = 0; body_covectors_ && i < tree_.bodies; ++i) body_covectors_[i] = Covectors::zero();
+    has_bodies_ = false;
+    clear(sum_, tree_.links);
+    if (body_sum_) clear(body_sum_, tree_.bodies);
   }
   /// Enable sums for the bodies of the description, which by_placements() needs. Call before covectors are added.
   void keep_bodies() {
-    body_covectors_ = arena_.take<Covectors>(tree_.bodies);
+    body_sum_ = arena_.take<Cotangent>(tree_.bodies);
+    if (!u_) place();
     clear();
   }
 
+  /// Motions of the links in world axes, without columns. Available if the mechanism has loops or forces between bodies.
+  const Kinematics<T>& kinematics() const { return k_; }
   /// Return the spatial velocity of a link about a point of the world.
   Motion<T> V_about(int i, const Vec& p) const {
     const LinkMotion<T>& b = k_.link[i];
@@ -166,37 +180,41 @@ template <class T> class Pullback {
   }
   Motion<T> A_about(int i, const Vec& p) const {
     const LinkMotion<T>& b = k_.link[i];
-    return {b.A.angular, b.A.linear - cross(b.V.angular, b.V.linear) + cross(b.A.angular, Vec(p - b.X.p)) - gravity_};
+    return {b.A.angular,
+            b.A.linear - cross(b.V.angular, b.V.linear) + cross(b.A.angular, Vec(p - b.X.p)) - cast<T>(tree_.gravity)};
   }
-  Motion<T> W_about(int i, const Vec& p) const { return {W_[i].angular, W_[i].linear + cross(W_[i].angular, Vec(p - root(i)))}; }
+  Motion<T> W_about(int i, const Vec& p) const {
+    const Motion<T> W = turned(k_.link[i].X.R, W_[i]);
+    return {W.angular, W.linear + cross(W.angular, Vec(p - k_.link[i].X.p))};
+  }
 
-  /// Add covectors for a body of link i, about a point of the world.
-  void add(int i, int body, const Covectors& e, const Vec& p) {
-    const Covectors covectors = e.moved(p - root(i));
-    sum_[i] += covectors;
-    if (body_covectors_) body_covectors_[body] += covectors;
+  /// Add covectors for a body of link i, about a point of the world. `in_force`: the force that rnea() transmits contains E_W.
+  void add(int i, int body, const Covectors& e, const Vec& p, bool in_force = false) {
+    if (i == 0 && !body_sum_) return;
+    if (body_sum_) body_sum_[body] += on_link(i, e, p);
+    add_on_link(i, e, p, in_force, sum_[i]);
   }
 
   /// Add the scalar x . (forces for the bodies' motion - wrenches).
-  void add_bodies(int wrenches, const ExternalWrench<T>* wrench) {
-    for (int i = 1; i < tree_.links; ++i) add_inertia(i, cast<T>(tree_.link[i].inertia), k_.link[i].X, sum_[i]);
-    for (int i = 1; body_covectors_ && i < tree_.bodies; ++i) {
+  void add_bodies() {
+    has_bodies_ = true;
+    if (!body_sum_) return;
+    for (int i = 1; i < tree_.bodies; ++i) {
       const Body& b = tree_.body[i];
-      add_inertia(b.link, cast<T>(b.inertia), k_.link[b.link].X * cast<T>(b.X), body_covectors_[i]);
+      const Inertia<T> inertia = transformed(cast<T>(b.X), cast<T>(b.inertia));
+      const RneaLink<T>& link = work_.link[b.link];
+      add_inertia(b.link, inertia, euler_tensor(inertia.I).matrix(), body_sum_[i]);
+      const Mat3<T> OJ = link.Omega * euler_tensor(inertia.I).matrix();
+      body_sum_[i].W += {ax(OJ) + cross(inertia.h, link.a), link.a * inertia.m + link.Omega * inertia.h};
     }
-    for (int n = 0; n < wrenches; ++n) {
-      const Transform<T>& X = k_.link[wrench[n].link].X;
-      const Force<T> f = Transform<T>{X.R, X.p - root(wrench[n].link)}.to_parent(wrench[n].in_link());
-      sum_[wrench[n].link].W -= f;
-      if (body_covectors_) body_covectors_[wrench[n].body].W -= f;
-    }
+    for (int n = 0; n < in_.wrenches; ++n) body_sum_[in_.wrench[n].body].W -= in_.wrench[n].in_link();
   }
 
   /// Add covectors for two links whose interaction depends only on their relative motion. The second link receives e, the first link the opposite
   /// covectors.
-  void add_between(const int* link, const int* body, const Covectors& e, const Vec& p) {
-    add(link[1], body[1], e, p);
-    add(link[0], body[0], -e, p);
+  void add_between(const int* link, const int* body, const Covectors& e, const Vec& p, bool in_force = false) {
+    add(link[1], body[1], e, p, in_force);
+    add(link[0], body[0], -e, p, in_force);
   }
 
   /// Add the scalar x . (forces of the joints' friction, springs and armatures, and forces between bodies).
@@ -221,8 +239,7 @@ template <class T> class Pullback {
     Transform<T> turn = Transform<T>::identity();
     if (std::holds_alternative<LoopJoint>(c.kind)) turn.R = cast<T>(c.R_described).transpose();
     const auto on = [&](int link, const Transform<double>& X, int side) {
-      put(e.on(V_about(link, p), A_about(link, p), W_about(link, p)), p, k_.link[link].X * cast<T>(X) * turn,
-          T(side ? 1.0 : -1.0), by.constraint_placement(i, side));
+      put(at_rest(link, on_link(link, e, p)), cast<T>(X) * turn, T(side ? 1.0 : -1.0), by.constraint_placement(i, side));
     };
     on(c.parent, c.X_parent, 0), on(c.child, c.X_child, 1);
   }
@@ -231,33 +248,41 @@ template <class T> class Pullback {
   void by_parameters(T* out) const {
     for (int i = 1; i < tree_.bodies; ++i) {
       const Body& body = tree_.body[i];
-      const BodyMotion<T> m = body_motion(tree_, k_, body);
-      parameter_powers(m, in_axes(m.X.R, W_about(body.link, m.X.p)), out + 10 * body.described);
+      const RneaLink<T>& link = work_.link[body.link];
+      const Transform<T> X = cast<T>(body.X);
+      const BodyMotion<T> m = {X, transpose_times(X.R, link.w), transpose_times(X.R, link.dw),
+                               transpose_times(X.R, Vec(link.a + link.Omega * X.p))};
+      parameter_powers(m, X.to_child(W_[body.link]), out + 10 * body.described);
     }
   }
 
   /// Compute derivatives with respect to placements of all joints, pitches of screws and gravity. Call this function before inward().
   void by_placements(const T* q, const Dimensions<T>& by) {
-    for (int i = 0; i < tree_.links; ++i)  // gravity acts on every body like an acceleration of the opposite sign
-      for (int k = 0; k < 3; ++k) by.gravity()[k] -= sum_[i].S2.linear(k);
+    for (int i = 0; i < tree_.bodies; ++i) {  // gravity acts on every body like an acceleration of the opposite sign
+      const Vec a = k_.link[tree_.body[i].link].X.R * body_sum_[i].a;
+      for (int k = 0; k < 3; ++k) by.gravity()[k] -= a(k);
+    }
     for (int i = tree_.bodies - 1; i > 0; --i) {
       const Body& b = tree_.body[i];
       const int before = tree_.body[b.parent].link;
-      const Vec& o = root(b.link);
-      put(body_covectors_[i].on(V_about(before, o), A_about(before, o), W_about(before, o)), o,
-          k_.link[before].X * cast<T>(b.X_before), T(1.0), by.joint_placement(b, b.reversed));
-      put(body_covectors_[i].on(V_[b.link], A_[b.link], W_[b.link]), o, k_.link[b.link].X * cast<T>(b.X_joint), T(-1.0),
-          by.joint_placement(b, !b.reversed));
-      const Link& link = tree_.link[b.link];
-      if (before != b.link && visit_every(link.described, link.nv, [](auto joint) -> bool { return joint.has_pitch; }))
-        by.joint_term(Dimensions<T>::pitch, link.iv) += by_pitch(b.link, q[link.iq], body_covectors_[i]);
-      body_covectors_[b.parent] += body_covectors_[i].moved(o - root(before));
+      const bool fixed = before == b.link;
+      const Cotangent& here = body_sum_[i];
+      const RneaLink<T>&link = work_.link[b.link], &parent = work_.link[before];
+      // velocity of the joint
+      const Vec w0 = transpose_times(link.X.R, parent.w), u0 = velocity_at_rest(b.link, before);
+      const Motion<T> V = {link.w - w0, u_[b.link] - u0};
+      const Cotangent there = fixed ? here : to_parent(b.link, here, V);
+      put(at_rest(before, there), cast<T>(b.X_before), T(1.0), by.joint_placement(b, b.reversed));
+      put(at_rest(b.link, here), cast<T>(b.X_joint), T(-1.0), by.joint_placement(b, !b.reversed));
+      const Link& joint = tree_.link[b.link];
+      if (!fixed && visit_every(joint.described, joint.nv, [](auto type) -> bool { return type.has_pitch; }))
+        by.joint_term(Dimensions<T>::pitch, joint.iv) += by_pitch(b.link, q[joint.iq], here, V);
+      body_sum_[b.parent] += there;
     }
   }
-  /// Convert a covector f about a point of the world to derivatives with respect to displacements of a frame.
-  static void put(const Force<T>& f, const Vec& p, const Transform<T>& X, const T& sign, T* out) {
-    const Vec N = f.angular + cross(Vec(p - X.p), f.linear), turn = transpose_times(X.R, N),
-              shift = transpose_times(X.R, f.linear);
+  /// Convert a covector f of a link to derivatives with respect to displacements of a frame that has the pose X in the link.
+  static void put(const Force<T>& f, const Transform<T>& X, const T& sign, T* out) {
+    const Vec turn = transpose_times(X.R, Vec(f.angular - cross(X.p, f.linear))), shift = transpose_times(X.R, f.linear);
     for (int k = 0; k < 3; ++k) out[k] += sign * turn(k), out[3 + k] += sign * shift(k);
   }
 
@@ -271,7 +296,7 @@ template <class T> class Pullback {
     tree.passive = unit, tree.has_nonlinear_forces = true;
     for (const auto term : forces) {
       for (int c = 0; c < n; ++c) unit[c] = only(term, tree_.passive[c]), tau[c] = T(0.0);
-      add_joint_forces(tree, q, v_, T(1.0), tau);
+      add_joint_forces(tree, q, in_.v, T(1.0), tau);
       for (int c = 0; c < n; ++c) {
         by.joint_term(term, c) += x_[c] * tau[c];
         by.joint_term(Dimensions<T>::rest, c) -= x_[c] * tau[c] * T(slope(term, tree_.passive[c].nonlinear));
@@ -279,7 +304,7 @@ template <class T> class Pullback {
     }
     for (int c = 0; c < n; ++c) {
       by.joint_term(Dimensions<T>::rest, c) -= x_[c] * T(tree_.passive[c].stiffness);
-      by.joint_term(Dimensions<T>::armature, c) += x_[c] * a_[c];
+      by.joint_term(Dimensions<T>::armature, c) += x_[c] * in_.a[c];
     }
     for (int i = 0; i < tree_.loop_motions; ++i)
       if (!tree_.loops.constraint[tree_.loop_motion[i].constraint].driven)
@@ -313,77 +338,191 @@ template <class T> class Pullback {
       change_columns<R>(i, q);
     }
   }
-  /// Sum the covectors of subtrees inwards, and add the derivatives to the gradient.
+  /// Sum the cotangents of subtrees inwards, and add the derivatives to the gradient.
   void inward(const Gradient<T>& by) {
     for (int i = tree_.links - 1; i > 0; --i) {
       const Link& b = tree_.link[i];
-      const Covectors& e = sum_[i];
-      const Motion<T> V_p = about_root_of(i, V_[b.parent], b.parent), A_p = about_root_of(i, A_[b.parent], b.parent),
-                      W_p = about_root_of(i, W_[b.parent], b.parent);
-      for (int c = b.iv; c < b.iv + b.nv; ++c) {
-        const Motion<T> S = column(c), S1 = cross_motion(V_p, S), S2 = cross_motion(A_p, S) + cross_motion(V_p, S1);
-        by.q[c] += dot(S, e.S) + dot(S1, e.S1) + dot(S2, e.S2) + dot(cross_motion(W_p, S), e.W);
-        by.v[c] += dot(S, e.S1) + dot(S1 + cross_motion(V_[i], S), e.S2);
-        by.a[c] += dot(S, e.S2);
-      }
-      for (int c = b.iv; change_ && c < b.iv + b.nv; ++c) {
-        if (has_constant_columns(b)) break;
-        const ColumnChange& change = change_[c];
-        by.q[c] += dot(change.g, e.S1) + dot(change.b + cross_motion(V_p + V_[i], change.g), e.S2) + dot(change.h, e.W);
-        by.v[c] += dot(change.bias_by_v, e.S2);
-      }
-      if (b.parent > 0) sum_[b.parent] += e;
+      Cotangent& c = sum_[i];
+      if (has_bodies_) add_inertia(i, cast<T>(b.inertia), cast<T>(b.euler).matrix(), c);
+      visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
+        constexpr int most = decltype(joint)::most;
+        const auto S = joint.subspace(work_.columns + b.iv);
+        const Motion<T> V = S * (in_.v + b.iv);
+        const RneaLink<T>& link = work_.link[i];
+        const Vec w0 = link.w - V.angular;
+        Vec dw0, a0;
+        if constexpr (std::is_same_v<decltype(joint), General>) {
+          dw0 = transpose_times(link.X.R, work_.link[b.parent].dw), a0 = acceleration_at_rest(i, b.parent);
+        } else {
+          const Motion<T> A = S * (in_.a + b.iv);
+          dw0 = link.dw - cross(w0, V.angular) - A.angular;
+          a0 = link.a - cross(Vec(w0 * T(2.0) + V.angular), V.linear) - A.linear;
+        }
+        Motion<T> W0 = W_[i];
+        if (x_) W0 = W0 + (S * (x_ + b.iv)) * T(-1.0);
+        Force<T> W = c.W;
+        if (has_bodies_) W += link.f;
+        const JointCotangent<T> at = at_joint(c, V, w0, dw0, a0, W0, W, u_ ? Vec(u_[i] - V.linear) : zero3<T>());
+        T by_q[most], by_v[most], by_a[most];
+        S.project(at.E, by_q), S.project(at.V, by_v), S.project(at.A, by_a);
+        for (int k = 0; k < joint.nv; ++k) by.q[b.iv + k] += by_q[k], by.v[b.iv + k] += by_v[k], by.a[b.iv + k] += by_a[k];
+        if constexpr (std::is_same_v<decltype(joint), General>)
+          for (int k = b.iv; change_ && !has_constant_columns(b) && k < b.iv + b.nv; ++k) {
+            const ColumnChange& change = change_[k];
+            by.q[k] += dot(change.g, at.V) + dot(change.b, at.A) + dot(change.h, W);
+            by.v[k] += dot(change.bias_by_v, at.A);
+          }
+        if (b.parent > 0) add_to_parent(i, c, V, sum_[b.parent]);
+      });
     }
   }
-  /// Sum the covectors inwards and add the derivatives, for a scalar that depends on q and V only.
+  /// Sum inwards and add the derivatives by q, for a scalar that depends on q and velocities only.
   void inward_of_velocities(T* by_q) {
     for (int i = tree_.links - 1; i > 0; --i) {
       const Link& b = tree_.link[i];
-      const Covectors& e = sum_[i];
-      const Motion<T> V_p = about_root_of(i, V_[b.parent], b.parent);
-      const bool turns = change_ && !has_constant_columns(b);
-      for (int c = b.iv; c < b.iv + b.nv; ++c) {
-        const Motion<T> S = column(c), S1 = cross_motion(V_p, S);
-        by_q[c] += dot(S, e.S) + dot(turns ? S1 + change_[c].g : S1, e.S1);
-      }
-      if (b.parent > 0) sum_[b.parent].S += e.S, sum_[b.parent].S1 += e.S1;
+      const Cotangent& c = sum_[i];
+      const Transform<T>& X = work_.link[i].X;
+      const Vec w0 = transpose_times(X.R, work_.link[b.parent].w), u0 = velocity_at_rest(i, b.parent);
+      const Force<T> E = {c.X.angular + cross(c.w, w0) + cross(c.u, u0), c.X.linear + cross(c.u, w0)};
+      visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
+        T by[decltype(joint)::most];
+        joint.subspace(work_.columns + b.iv).project(E, by);
+        for (int k = 0; k < joint.nv; ++k) by_q[b.iv + k] += by[k];
+      });
+      for (int k = b.iv; change_ && !has_constant_columns(b) && k < b.iv + b.nv; ++k)
+        by_q[k] += dot(change_[k].g, Force<T>{c.w, c.u});
+      if (b.parent == 0) continue;
+      Cotangent& to = sum_[b.parent];
+      const Vec u = X.R * c.u;
+      to.u += u, to.w += X.R * c.w + cross(X.p, u), to.X += X.to_parent(c.X);
     }
   }
 
  private:
-  const Vec& root(int i) const { return k_.link[i == 0 ? 0 : tree_.link[i].root].X.p; }
-  /// Convert a motion m of the parent of link i to the reference point of link i, its root's origin.
-  Motion<T> about_root_of(int i, const Motion<T>& m, int parent) const {
-    return {m.angular, m.linear + cross(m.angular, Vec(root(i) - root(parent)))};
-  }
-  Motion<T> column(int c) const {
-    const int i = tree_.column_link[c];
-    const Motion<T>& s = k_.column[c];
-    return {s.angular, s.linear + cross(s.angular, Vec(root(i) - k_.link[i].X.p))};
+  /// Return ax G, with ax G . b = tr(G^T skew(b)).
+  static SARRUS_INLINE Vec ax(const Mat3<T>& G) { return vec3<T>(G(2, 1) - G(1, 2), G(0, 2) - G(2, 0), G(1, 0) - G(0, 1)); }
+
+  static void clear(Cotangent* c, int count) {
+    constexpr int numbers = sizeof(Cotangent) / sizeof(T);
+    std::fill(reinterpret_cast<T*>(c), reinterpret_cast<T*>(c) + numbers * count, T(0.0));
   }
 
-  void add_inertia(int i, const Inertia<T>& inertia, const Transform<T>& X, Covectors& to) const {
-    const Inertia<T> I = transformed(Transform<T>{X.R, X.p - root(i)}, inertia);
-    const Motion<T>&V = V_[i], &A = A_[i], &W = W_[i];
-    const Force<T> IV = I * V, IW = I * W;
-    to.S1 += I * cross_motion(W, V) + cross_force(V, IW);
-    to.S1 -= cross_force(W, IV);
-    to.S2 += IW;
-    to.W += I * A + cross_force(V, IV);
+  /// Compute poses and motions in the world, and linear velocities in the links' axes.
+  void place() {
+    u_ = arena_.take<Vec>(tree_.links);
+    k_.link = arena_.take<LinkMotion<T>>(tree_.links), k_.column = k_.column_dot = nullptr;
+    const Vec gravity = cast<T>(tree_.gravity);
+    for (int i = 0; i < tree_.links; ++i) {
+      const Link& b = tree_.link[i];
+      const RneaLink<T>& link = work_.link[i];
+      Transform<T>& X = k_.link[i].X;
+      if (i == 0) {
+        X = Transform<T>::identity();
+        u_[0] = in_.ground.velocity ? load_motion(in_.ground.velocity).linear : zero3<T>();
+      } else {
+        X = k_.link[b.parent].X * link.X;
+        u_[i] = velocity_at_rest(i, b.parent);
+        visit(b.joint, b.nv,
+              [&](auto joint) SARRUS_INLINED { u_[i] = u_[i] + (joint.subspace(work_.columns + b.iv) * (in_.v + b.iv)).linear; });
+      }
+      k_.link[i].V = turned(X.R, Motion<T>{link.w, u_[i]});
+      k_.link[i].A = turned(X.R, Motion<T>{link.dw, link.a});
+      k_.link[i].A.linear += gravity;
+    }
+  }
+  /// Return u0 and a0 of link i, see the head of this file.
+  SARRUS_INLINE Vec velocity_at_rest(int i, int parent) const {
+    const Transform<T>& X = work_.link[i].X;
+    return transpose_times(X.R, Vec(u_[parent] + cross(work_.link[parent].w, X.p)));
+  }
+  SARRUS_INLINE Vec acceleration_at_rest(int i, int parent) const {
+    const Transform<T>& X = work_.link[i].X;
+    return transpose_times(X.R, Vec(work_.link[parent].a + work_.link[parent].Omega * X.p));
+  }
+
+  /// Convert covectors about a point of the world to a link's axes and origin.
+  Cotangent on_link(int i, const Covectors& e, const Vec& p) const {
+    Cotangent c = Cotangent::zero();
+    add_on_link(i, e, p, false, c);
+    return c;
+  }
+  void add_on_link(int i, const Covectors& e, const Vec& p, bool in_force, Cotangent& to) const {
+    const Transform<T>& X = k_.link[i].X;
+    const Vec r = p - X.p, &w = work_.link[i].w;
+    const auto in_link = [&](const Force<T>& f) SARRUS_INLINED {
+      return Force<T>{transpose_times(X.R, Vec(f.angular + cross(r, f.linear))), transpose_times(X.R, f.linear)};
+    };
+    const Force<T> S1 = in_link(e.S1);
+    to.w += S1.angular, to.u += S1.linear, to.X += in_link(e.S);
+    if (e.of_velocities) return;
+    const Force<T> S2 = in_link(e.S2);
+    to.a += S2.linear, to.dw += S2.angular;
+    to.w -= cross(w, S2.angular) + cross(u_[i], S2.linear) * T(2.0);  // the spatial acceleration is [dw; a - w x u]
+    if (!in_force) to.W += in_link(e.W);
+  }
+
+  SARRUS_INLINE void add_inertia(int i, const Inertia<T>& I, const Mat3<T>& J, Cotangent& to) const {
+    const Vec &W = W_[i].angular, &U = W_[i].linear, &w = work_.link[i].w;
+    Mat3<T> G;
+    for (int n = 0; n < 3; ++n) G.col(n) = U * I.h(n) + cross(W, Vec(J.col(n)));
+    const T twice = T(2.0) * (G(0, 0) + G(1, 1) + G(2, 2));
+    to.a += U * I.m + cross(W, I.h);
+    to.dw += ax(G);
+    to.w += G * w + transpose_times(G, w) - w * twice;
+  }
+
+  /// Return the derivatives by the motion of a joint with the velocity V, from those of its body.
+  SARRUS_INLINE JointCotangent<T> at_joint(const Cotangent& c, const Motion<T>& V, const Vec& w0, const Vec& dw0, const Vec& a0,
+                                           const Motion<T>& W0, const Force<T>& W, const Vec& u0) const {
+    JointCotangent<T> at;
+    at.A = {c.dw, c.a};
+    at.V = {c.w + cross(c.dw, w0) + cross(V.linear, c.a), cross(c.a, Vec(w0 * T(2.0) + V.angular))};
+    const Vec by_w0 = c.w + cross(V.angular, c.dw) + cross(V.linear, c.a) * T(2.0);
+    at.E.angular =
+        cross(by_w0, w0) + cross(c.dw, dw0) + cross(c.a, a0) + cross(W.angular, W0.angular) + cross(W.linear, W0.linear);
+    at.E.linear = cross(c.a, dw0) + cross(w0, cross(w0, c.a)) + cross(W.linear, W0.angular);
+    if (u_) {
+      at.V.linear += c.u;
+      at.E.angular += c.X.angular + cross(c.u, u0), at.E.linear += c.X.linear + cross(c.u, w0);
+    }
+    return at;
+  }
+  /// Return E of a frame on a link, as that of a joint at rest.
+  Force<T> at_rest(int i, const Cotangent& c) const {
+    const RneaLink<T>& link = work_.link[i];
+    return at_joint(c, Motion<T>::zero(), link.w, link.dw, link.a, W_[i], c.W, u_[i]).E;
+  }
+  /// Add the cotangent of link i, whose joint has the velocity V, to that of its parent.
+  SARRUS_INLINE void add_to_parent(int i, const Cotangent& c, const Motion<T>& V, Cotangent& to) const {
+    const Transform<T>& X = work_.link[i].X;
+    const Vec &r = X.p, &w = work_.link[tree_.link[i].parent].w, a = X.R * c.a;
+    to.a += a;
+    to.dw += X.R * c.dw + cross(r, a);
+    to.w += X.R * Vec(c.w + cross(V.angular, c.dw) + cross(V.linear, c.a) * T(2.0)) + a * dot(r, w) + r * dot(a, w) -
+            w * (T(2.0) * dot(r, a));
+    if (!u_) return;
+    const Vec u = X.R * c.u;
+    to.u += u, to.w += cross(r, u);
+    to.W += X.to_parent(c.W), to.X += X.to_parent(c.X);
+  }
+  Cotangent to_parent(int i, const Cotangent& c, const Motion<T>& V) const {
+    Cotangent to = Cotangent::zero();
+    add_to_parent(i, c, V, to);
+    return to;
   }
 
   /// Return the derivative with respect to the pitch of the helical joint of link i. A change of the pitch shifts the subtree along the axis by q
   /// times the change, and also changes the joint's column; see the head of this file.
-  T by_pitch(int i, const T& q, const Covectors& e) const {
+  T by_pitch(int i, const T& q, const Cotangent& c, const Motion<T>& V) const {
     const Link& b = tree_.link[i];
-    const Motion<T> shift = {Vec::Zero(), k_.column[b.iv].angular};
-    const Motion<T> V_p = about_root_of(i, V_[b.parent], b.parent), A_p = about_root_of(i, A_[b.parent], b.parent),
-                    W_p = about_root_of(i, W_[b.parent], b.parent);
-    const Motion<T> S1 = cross_motion(V_p, shift), S2 = cross_motion(A_p, shift) + cross_motion(V_p, S1);
-    const T moved = dot(shift, e.S) + dot(S1, e.S1) + dot(S2, e.S2) + dot(cross_motion(W_p, shift), e.W);
-    const T changed = v_[b.iv] * (dot(shift, e.S1) + dot(cross_motion(V_p + V_[i], shift), e.S2)) + a_[b.iv] * dot(shift, e.S2) +
-                      x_[b.iv] * dot(shift, e.W);
-    return q * moved + changed;
+    const RneaLink<T>& link = work_.link[i];
+    const Motion<T> shift = {zero3<T>(), work_.columns[b.iv].angular};
+    const Vec w0 = link.w - V.angular;
+    const JointCotangent<T> at =
+        at_joint(c, V, w0, transpose_times(link.X.R, work_.link[b.parent].dw), acceleration_at_rest(i, b.parent),
+                 link.X.to_child(W_[b.parent]), c.W, velocity_at_rest(i, b.parent));
+    const T changed = in_.v[b.iv] * dot(shift, at.V) + in_.a[b.iv] * dot(shift, at.A) + x_[b.iv] * dot(shift, c.W);
+    return q * dot(shift, at.E) + changed;
   }
   /// Return passive terms in which one parameter is one and all others are zero, with the spring's rest position at zero.
   static PassiveTerms only(typename Dimensions<T>::Term term, const PassiveTerms& of) {
@@ -443,30 +582,31 @@ template <class T> class Pullback {
            visit_every(b.described, b.nv, [](auto joint) -> bool { return joint.constant_subspace; });
   }
 
-  /// Add the forces of joints. Each joint's forces depend on its own coordinates, so all joints are perturbed at the same time, along as many of
-  /// their velocities as there are lanes.
+  /// Add the springs and dampers of joints.
   template <class R> void add_joint_springs(const T* q, const Gradient<T>& by) {
-    int most = 0;
-    for (int i = 1; i < tree_.links; ++i) most = std::max(most, tree_.link[i].nv);
-    for (int first = 0; first < most; first += columns_of<T, R>) {
-      const Arena::Scope scope(arena_);
-      R* d = arena_.take<R>(tree_.nv);
-      Varied<R, T>* tau = arena_.take<Varied<R, T>>(tree_.nv);
-      const auto each = [&](auto act) {
-        for (int i = 1; i < tree_.links; ++i)
-          for (int l = 0; l < std::min(columns_of<T, R>, tree_.link[i].nv - first); ++l) act(tree_.link[i], l);
-      };
-      for (const bool along_q : {true, false}) {
-        for (int c = 0; c < tree_.nv; ++c) d[c] = R(0.0), tau[c] = 0.0;
-        each([&](const Link& b, int l) { column_in<T>(d[b.iv + first + l], l) = T(1.0); });
-        const R* none = nullptr;
-        add_joint_forces(tree_, varied_configuration(tree_, arena_, q, along_q ? d : none),
-                         varied(arena_, tree_.nv, v_, along_q ? none : d), Varied<R, T>(1.0), tau);
-        each([&](const Link& b, int l) {
-          for (int c = b.iv; c < b.iv + b.nv; ++c)
-            (along_q ? by.q : by.v)[b.iv + first + l] += x_[c] * column_in<T>(tau[c].rate, l);
-        });
+    for (int c = 0; c < tree_.nv; ++c) {
+      const PassiveTerms& terms = tree_.passive[c];
+      by.v[c] += x_[c] * T(terms.damping);
+      if (terms.iq >= 0) by.q[c] += x_[c] * T(terms.stiffness);
+    }
+    for (int i = 1; i < tree_.links; ++i)
+      if (has_ball_spring(tree_.link[i].described)) add_ball_spring<R>(tree_.link[i], q, by.q);
+  }
+  template <class R> void add_ball_spring(const Link& b, const T* q, T* by_q) {
+    for (int first = 0; first < 3; first += columns_of<T, R>) {
+      const int count = std::min(columns_of<T, R>, 3 - first);
+      Varied<R, T> varied_q[7];
+      for (int n = 0; n < 4; ++n) varied_q[n] = {q[b.iq + n], R(0.0)};
+      for (int l = 0; l < count; ++l) {
+        T unit[6], rate[7];
+        for (int n = 0; n < 6; ++n) unit[n] = T(n == first + l ? 1.0 : 0.0);
+        visit_every(b.described, b.nv, [&](auto joint) { joint.rate(q + b.iq, unit, rate); });
+        for (int n = 0; n < 4; ++n) column_in<T>(varied_q[n].rate, l) = rate[n];
       }
+      Vec3<Varied<R, T>> ball = log(Quaternion<Varied<R, T>>::load(varied_q).normalized());
+      for (int l = 0; l < count; ++l)
+        for (int k = 0; k < 3; ++k)
+          by_q[b.iv + first + l] += x_[b.iv + k] * T(tree_.passive[b.iv + k].stiffness) * column_in<T>(ball(k).rate, l);
     }
   }
 
@@ -477,10 +617,11 @@ template <class T> class Pullback {
     const int moved = link[1], other = link[0];
     const LinkMotion<T>& link_motion = k_.link[moved];
     const Motion<T> W = in_axes(link_motion.X.R, W_about(moved, link_motion.X.p)), W_other = W_about(other, k_.link[other].X.p);
-    all[other] = moved_body<R>(k_.link[other], gravity_, 0, 0).in_world();
+    const Vec gravity = cast<T>(tree_.gravity);
+    all[other] = moved_body<R>(k_.link[other], gravity, 0, 0).in_world();
     Force<T> pushed = Force<T>::zero();  // force on the perturbed link, at its origin
     Covectors e = covectors_of<R>(link_motion, 3, [&](int first, int last) {
-      const MovedBody<R, T> body = moved_body<R>(link_motion, gravity_, first, last);
+      const MovedBody<R, T> body = moved_body<R>(link_motion, gravity, first, last);
       all[moved] = body.in_world();
       Varied<R, T> power = 0.0;
       pushed = Force<T>::zero();
@@ -501,11 +642,11 @@ template <class T> class Pullback {
     });
     e.W = pushed;
     e = -e;
-    if (moved != other) add_between(link, body_of, e, link_motion.X.p);
+    if (moved != other) add_between(link, body_of, e, link_motion.X.p, true);
     return e;
   }
 
-  /// Changes of a joint's own columns by its rotations, about the root's origin; see the head of this file.
+  /// Changes of a joint's own columns by its rotations, in the body's axes; see the head of this file.
   struct ColumnChange {
     Motion<T> g, b, h, bias_by_v;
   };
@@ -515,18 +656,12 @@ template <class T> class Pullback {
     using Number = Varied<R, T>;
     const Arena::Scope scope(arena_);
     const Link& b = tree_.link[i];
-    const LinkMotion<T>& link = k_.link[i];
-    const Vec to_root = root(i) - link.X.p;
-    const auto in_world = [&](const Motion<T>& m) {
-      const Motion<T> w = turned(link.X.R, m);
-      return Motion<T>{w.angular, w.linear + cross(w.angular, to_root)};
-    };
     const int coordinates = visit_every(b.described, b.nv, [](auto joint) -> int { return joint.nq; });
     for (int first = 0; first < 2 * b.nv; first += columns_of<T, R>) {  // displacements, then changes of v
       const int count = std::min(columns_of<T, R>, 2 * b.nv - first);
       Number varied_q[7], v[6], sin[7], cos[7];
       for (int n = 0; n < coordinates; ++n) varied_q[n] = {q[b.iq + n], R(0.0)};
-      for (int n = 0; n < b.nv; ++n) v[n] = {v_[b.iv + n], R(0.0)};
+      for (int n = 0; n < b.nv; ++n) v[n] = {in_.v[b.iv + n], R(0.0)};
       for (int l = 0; l < count; ++l) {
         const int d = first + l;
         if (d >= b.nv) {
@@ -554,29 +689,32 @@ template <class T> class Pullback {
         };
         const int d = first + l;
         if (d >= b.nv) {
-          change_[b.iv + d - b.nv].bias_by_v = in_world(rate_of(J.bias));
+          change_[b.iv + d - b.nv].bias_by_v = rate_of(J.bias);
           continue;
         }
         Motion<T> g = Motion<T>::zero(), bias_rate = rate_of(J.bias), h = g;
         for (int n = 0; n < b.nv; ++n) {
           const Motion<T> dS = rate_of(J.column[n]);
-          g = g + dS * v_[b.iv + n], bias_rate = bias_rate + dS * a_[b.iv + n];
+          g = g + dS * in_.v[b.iv + n], bias_rate = bias_rate + dS * in_.a[b.iv + n];
           if (x_) h = h + dS * x_[b.iv + n];
         }
         ColumnChange& change = change_[b.iv + d];
-        change.g = in_world(g), change.b = in_world(bias_rate), change.h = in_world(h);
+        change.g = g, change.b = bias_rate, change.h = h;
       }
     }
   }
 
   const Tree& tree_;
   Arena& arena_;
-  const Kinematics<T>& k_;
-  const T *v_, *a_, *x_;
-  Motion<T>*V_, *A_, *W_;
-  Covectors *sum_, *body_covectors_ = nullptr;
+  const RneaInput<T> in_;
+  const RneaWork<T> work_;
+  const T* x_;
+  Motion<T>* W_;  // virtual velocity of each link, in its axes
+  Cotangent *sum_, *body_sum_ = nullptr;
+  bool has_bodies_ = false;
+  Vec* u_ = nullptr;  // null: nothing depends on linear velocities and poses
+  Kinematics<T> k_ = {};
   ColumnChange* change_ = nullptr;
-  Vec gravity_;
 };
 
 /// Compute the derivatives of w . inverse dynamics with respect to q, v, a and the inertial parameters of all bodies: 3 nv + 10 (bodies - 1) numbers.
@@ -584,13 +722,12 @@ template <class T> class Pullback {
 template <class R, class T>
 void inverse_dynamics_vjp(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* w, T* out,
                           const Dimensions<T>* dimensions = nullptr) {
-  const Kinematics<T> k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
-  kinematics(tree, arena, in.q, in.v, in.a, k, in.ground);
+  const RneaWork<T> work = rnea(tree, arena, in, arena.take<T>(tree.nv));
   std::fill(out, out + 3 * tree.nv, T(0.0));
   const Gradient<T> by = {out, out + tree.nv, out + 2 * tree.nv};
-  Pullback<T> pullback(tree, arena, k, in.v, in.a, w);
+  Pullback<T> pullback(tree, arena, in, work, w);
   if (dimensions) pullback.keep_bodies();
-  pullback.add_bodies(in.wrenches, in.wrench);
+  pullback.add_bodies();
   pullback.template add_passive<R>(in.q, by, dimensions);
   if (dimensions) pullback.by_forces(in.q, *dimensions), pullback.by_placements(in.q, *dimensions);
   pullback.template collect_columns<R>(in.q);

@@ -16,7 +16,7 @@ namespace sarrus {
 /// position, rows are dependent, z . J = 0 for some z, but become independent along some allowed displacement, so z . J w becomes nonzero for an
 /// allowed motion w. The test uses scaled velocities [rad, lengths of the mechanism] instead of the equation of the motors, because that contains no
 /// inertia, and its factor is regularised too strongly.
-template <class R, class T> T singularity(const Tree& tree, Arena& arena, const LoopInput<T>& in, const Kinematics<T>& k) {
+template <class R, class T> T singularity(const Tree& tree, Arena& arena, const LoopInput<T>& in) {
   const int n = tree.nv, rows = tree.loops.rows;
   const T *none = nullptr, *a = zeros<T>(arena, n);
   T *unit = arena.take<T>(n), *J = arena.take<T>(tree.loops.entries);
@@ -58,8 +58,9 @@ template <class R, class T> T singularity(const Tree& tree, Arena& arena, const 
   T* by_q = arena.take<T>(3 * n);
   std::fill(by_q, by_q + 3 * n, T(0.0));
   const Gradient<T> by = {by_q, by_q + n, by_q + 2 * n};
-  Pullback<T> pullback(tree, arena, k, in.v, a, w);
-  LoopPullback<R, T>(tree, arena, in, k, a, w).add({z, none, none}, pullback, by);
+  const RneaInput<T> motion = {in.q, in.v, a};
+  Pullback<T> pullback(tree, arena, motion, rnea(tree, arena, motion, arena.take<T>(n)), w);
+  LoopPullback<R, T>(tree, arena, in, pullback.kinematics(), a, w).add({z, none, none}, pullback, by);
   pullback.template collect_columns<R>(in.q);
   pullback.inward(by);
   T change = T(0.0);
@@ -100,8 +101,6 @@ T actuator_efforts_vjp(const Tree& tree, Arena& arena, const RneaInput<T>& in, c
   }
   const T *X = shared.x, *Z = solve(tree, arena, motors, static_cast<const T*>(b), static_cast<OffLoops<T>*>(nullptr)).x;
 
-  const Kinematics<T> k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
-  kinematics(tree, arena, in.q, in.v, in.a, k);
   std::fill(out, out + 3 * n, T(0.0));
   const Gradient<T> by = {out, out + n, out + 2 * n};
   const LoopInput<T> at = {in.q, in.v, nullptr, in.wrenches, in.wrench, time, pfaffian_values};
@@ -109,17 +108,17 @@ T actuator_efforts_vjp(const Tree& tree, Arena& arena, const RneaInput<T>& in, c
   // add two terms: the derivative of x . inverse dynamics, then that of the terms with y
   for (const bool moved : {true, false}) {
     const T *motion = moved ? Z : X, *forces = moved ? X : Z;
-    Pullback<T> pullback(tree, arena, k, in.v, in.a, motion);
+    Pullback<T> pullback(tree, arena, in, work, motion);
     for (int r = 0; r < rows; ++r) force_x[r] = -forces[n + r];
     for (int i = loops.constraints; i < loops.constraints + loops.motor_constraints;
          ++i) {  // rows of joints with armature only are zero
       const Constraint& c = loops.constraint[i];
       for (int r = c.row; r < c.row + c.rows; ++r) force_x[r] *= T(loops.driven[c.row - loops.rows]);
     }
-    LoopPullback<R, T>(tree, arena, at, k, in.a, motion)
+    LoopPullback<R, T>(tree, arena, at, pullback.kinematics(), in.a, motion)
         .add({force_x, nullptr, nullptr}, pullback, by, loops.constraints + loops.motor_constraints);
     if (moved) {
-      pullback.add_bodies(in.wrenches, in.wrench);
+      pullback.add_bodies();
       pullback.template add_passive<R>(in.q, by);
       pullback.by_parameters(out + 3 * n);
     }
@@ -128,7 +127,7 @@ T actuator_efforts_vjp(const Tree& tree, Arena& arena, const RneaInput<T>& in, c
   }
   const T error = sqrt(shared.error / select(size > T(0.0), size, T(1.0)));
   if (loops.rows == 0) return error;
-  const T singular = singularity<R>(tree, arena, at, k);
+  const T singular = singularity<R>(tree, arena, at);
   return select(singular > error, singular, error);
 }
 

@@ -87,6 +87,7 @@ template <class R, class T> class LoopPullback {
       return Force<T>{child.R * f.angular, child.R * f.linear};
     };
     Covectors e = Covectors::zero();
+    e.of_velocities = !by.force_x && !by.force_a;
     const Motion<T> V_p = to.V_about(c.parent, child.p);
     if (by.force_x) e.W = force(by.force_x), e.S += cross_force(to.W_about(c.parent, child.p), e.W);
     if (by.force_v) e.S1 = force(by.force_v), e.S += cross_force(V_p, e.S1);
@@ -335,8 +336,8 @@ template <class R, class T> class ForwardPullback {
     T* a = arena_.take<T>(n_);
     const auto work = aba(tree_, arena_, AbaInput<T>{in_.q, in_.v, in_.tau, in_.wrenches, in_.wrench}, a);
     accelerate_from_rest(tree_, arena_, work, w_, x_);
-    const Kinematics<T> k = motion(a);
-    Pullback pullback(tree_, arena_, k, in_.v, a, x_);
+    const auto motion = motion_at(a);
+    Pullback pullback(tree_, arena_, motion, rnea(tree_, arena_, motion, arena_.take<T>(n_)), x_);
     by_motion(pullback, dimensions, [](const Gradient&) {});
   }
 
@@ -357,9 +358,9 @@ template <class R, class T> class ForwardPullback {
       equation.find_multipliers(arena_, dependent);
     else
       equation.take_multipliers(arena_);
-    const Kinematics<T> k = motion(equation.a);
-    Pullback pullback(tree_, arena_, k, in_.v, equation.a, x_);
-    const LoopPullback<R, T> loops(tree_, arena_, in_, k, equation.a, x_);
+    const auto motion = motion_at(equation.a);
+    Pullback pullback(tree_, arena_, motion, rnea(tree_, arena_, motion, arena_.take<T>(n_)), x_);
+    const LoopPullback<R, T> loops(tree_, arena_, in_, pullback.kinematics(), equation.a, x_);
     T *force_x = arena_.take<T>(rows_), *force_a = arena_.take<T>(rows_);
     for (int r = 0; r < rows_; ++r) force_x[r] = -equation.lambda[r], force_a[r] = x_[n_ + r];
     by_motion(pullback, dimensions,
@@ -390,11 +391,7 @@ template <class R, class T> class ForwardPullback {
   }
 
  private:
-  Kinematics<T> motion(const T* a) {
-    const Kinematics<T> k = Kinematics<T>::over(tree_, arena_.take<T>(Kinematics<T>::size(tree_)));
-    kinematics(tree_, arena_, in_.q, in_.v, a, k);
-    return k;
-  }
+  RneaInput<T> motion_at(const T* a) const { return {in_.q, in_.v, a, {}, in_.wrenches, in_.wrench}; }
   T* cleared(int n) {
     T* x = arena_.take<T>(n);
     std::fill(x, x + n, T(0.0));
@@ -496,7 +493,7 @@ template <class R, class T> class ForwardPullback {
     const int parameters = 10 * (tree_.bodies - 1);
     std::fill(out_, out_ + 2 * n_, T(0.0)), std::fill(by_.a, by_.a + n_, T(0.0));
     if (dimensions) pullback.keep_bodies();
-    pullback.add_bodies(in_.wrenches, in_.wrench);
+    pullback.add_bodies();
     pullback.template add_passive<R>(in_.q, by_, dimensions);
     loops(by_);
     if (dimensions) {

@@ -223,14 +223,14 @@ template <class P, class R> class StepPullback {
       accelerate_from_rest(tree_, arena_, s.tree, by_a, x);
     std::fill(gradient, gradient + 3 * n_, P(0.0));
     const Gradient<P> of = {gradient, gradient + n_, gradient + 2 * n_};
-    const Kinematics<P> k = motion(tree_, q, v, s.a);
-    Pullback<P> pullback(tree_, arena_, k, v, s.a, x);
-    pullback.add_bodies(0, nullptr);
+    const RneaInput<P> motion = {q, v, s.a};
+    Pullback<P> pullback(tree_, arena_, motion, rnea(tree_, arena_, motion, take(n_)), x);
+    pullback.add_bodies();
     pullback.template add_passive<P>(q, of);
     if (rows_ > 0) {
       P* multiplier_forces = take(rows_);
       for (int r = 0; r < rows_; ++r) multiplier_forces[r] = -s.equation->lambda[r];
-      LoopPullback<P, P>(tree_, arena_, s.in, k, s.a, x).add({multiplier_forces, x + n_}, pullback, of);
+      LoopPullback<P, P>(tree_, arena_, s.in, pullback.kinematics(), s.a, x).add({multiplier_forces, x + n_}, pullback, of);
     }
     pullback.template collect_columns<P>(q);
     pullback.inward(of);
@@ -242,11 +242,6 @@ template <class P, class R> class StepPullback {
     P *b = take(n_ + rows_), *terms = take(n_ + rows_);
     for (int k = 0; k < n_ + rows_; ++k) b[k] = k < n_ ? force[k] : P(0.0), terms[k] = b[k] * b[k];
     equation.solve(arena_, static_cast<const P*>(b), static_cast<const P*>(terms), x);
-  }
-  Kinematics<P> motion(const Tree& tree, const P* q, const P* v, const P* a) const {
-    const auto k = Kinematics<P>::over(tree, arena_.take<P>(Kinematics<P>::size(tree)));
-    kinematics(tree, arena_, q, v, a, k, GroundMotion<P>{});
-    return k;
   }
 
   /// Pull cotangents of tau and z' back through the force elements, along as many directions of state and parameters at once as there are lanes.
@@ -506,10 +501,10 @@ template <class P, class R> class StepPullback {
     const Gradient<P> of = {by, other_gradients, other_gradients + n_};
     LoopInput<P> in{q, v, nullptr};
     in.time = &time;
-    const Kinematics<P> k = motion(tree, q, v, a);
-    Pullback<P> pullback(tree, arena_, k, v, a, x);
-    if (bodies) pullback.add_bodies(0, nullptr);
-    LoopPullback<P, P>(tree, arena_, in, k, a, x).add(forces, pullback, of);
+    const RneaInput<P> motion = {q, v, a};
+    Pullback<P> pullback(tree, arena_, motion, rnea(tree, arena_, motion, take(n_)), x);
+    if (bodies) pullback.add_bodies();
+    LoopPullback<P, P>(tree, arena_, in, pullback.kinematics(), a, x).add(forces, pullback, of);
     pullback.template collect_columns<P>(q);
     pullback.inward(of);
   }
