@@ -36,7 +36,7 @@ from ._core import Status
 from ._renamed import renamed_attribute
 from ._showing import Brief
 from .analysis.closing import closing
-from .description.constraints import DistanceSpec
+from .description.constraints import CouplerSpec, DistanceSpec
 from .description.joints import unit_axis
 from .dynamics.derivatives import check_robot
 from .dynamics.loop_operations import LoopFunctions, raise_explained
@@ -134,6 +134,13 @@ class Dimensions:
         # the p changes move m members, which are dimensions without ties, by `_by_tie` (m, p)
         self._members = tuple(dict.fromkeys(name for tie in ties for name in tie.coefficients))
         for name in self._members:
+            if name not in places and name.rpartition(".")[0] in {
+                c.name for c in robot.description.constraints if isinstance(c, CouplerSpec)
+            }:
+                expected = "expected placements, lengths and encoder offsets; sarrus.derivatives.dimensions has coefficients, but no functions"
+                raise ModelError(
+                    f"'{name}' is a number of a coupler, which cannot be designed or calibrated: {expected}"
+                )
             if name not in places:
                 raise NameNotFoundError(f"no dimension is named '{name}'{did_you_mean(name, places)}")
         if len(set(self.names)) < len(self.names):

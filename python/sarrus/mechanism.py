@@ -242,7 +242,8 @@ class Mechanism(LoopFunctions):
             (:meth:`~sarrus.Builder.add_spring`) to a number, where rest is the rest_length of the spring [m]
         friction, armature : joint to a number, or a value for each velocity [N m, N; kg m2, kg]
         gravity : (3,) acceleration of free fall in the world's axes [m/s2]
-        quadratic_stiffness, cubic_stiffness, quadratic_damping, cubic_damping : joint, or spring, to numbers as for stiffness
+        quadratic_stiffness, cubic_stiffness, quadratic_damping, cubic_damping : joint, or spring, to numbers as for stiffness [N m/rad², N/m²;
+            N m/rad³, N/m³; N m s²/rad², N s²/m²; N m s³/rad³, N s³/m³]
 
         Raises
         ------
@@ -296,7 +297,8 @@ class Mechanism(LoopFunctions):
         inertias : body to N :class:`~sarrus.Inertia`, or their parameters (N, 10), in the order of :attr:`sarrus.Inertia.parameters` [kg, kg m, kg m2]
         placements : frame, or "JOINT.parent" and "JOINT.child", to its placement: translations (N, 3) [m] or poses (N, 4, 4)
         lengths, pitch, stiffness, damping, friction, armature, rest : as in :meth:`replace`, (N,) each, or (N, nv of the joint)
-        quadratic_stiffness, cubic_stiffness, quadratic_damping, cubic_damping : as these
+        quadratic_stiffness, cubic_stiffness, quadratic_damping, cubic_damping : as these [N m/rad², N/m²; N m/rad³, N/m³; N m s²/rad², N s²/m²;
+            N m s³/rad³, N s³/m³]
         gravity : (N, 3) acceleration of free fall in the world's axes [m/s2]
 
         Returns

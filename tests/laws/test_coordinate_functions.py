@@ -187,6 +187,16 @@ def test_derivatives_are_those_of_differences(make):
         assert_allclose(robot.constraint_jacobian_derivative(q, v, time=0.3), rate, atol=1e-8)
 
 
+def test_numbers_of_couplers_cannot_be_calibrated():
+    """The error names the coupler's number and the dimensions that are supported."""
+    for name in ("contact.coefficients", "contact.offset", "contact.lift"):
+        with pytest.raises(
+            sarrus.ModelError,
+            match=f"'{name}' is a number of a coupler, which cannot be designed or calibrated: expected placements",
+        ):
+            sarrus.dimensions.Dimensions(cam(LIFTS["table"]), ["shaft"], [name])
+
+
 def test_copies_are_equal():
     for robot in (curved(), multiplier(), cam(LIFTS["table"])):
         for same in (robot.to_builder().build(), pickle.loads(pickle.dumps(robot))):

@@ -160,7 +160,7 @@ def dimensions(robot: LoopFunctions) -> dict[str, slice]:
     ``.armature``
     ``ROD.length``; ``WHEEL.radius``,         1: length or radius of the constraint [m]
     ``.on_radius``
-    ``GEAR.coefficients``, ``.offset``        coefficients of each polynomial in turn, the gear ratio first
+    ``GEAR.coefficients``, ``.offset``        coefficients of each polynomial in turn, the gear ratio first; functions of coordinates have none
     ``SCREW.pitch``                           1: pitch of a helical tree joint [m/rad]; a helical loop joint has no entry
     ``gravity``                               3: acceleration of gravity in world axes [m/s²]
     ========================================  =====================================================================================

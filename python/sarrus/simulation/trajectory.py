@@ -57,7 +57,7 @@ class Trajectory:
         function (t, q, v, z) that computes them. None: Coulomb friction against each velocity, zero at rest
     wrenches : frame name to wrenches (n, 6) or (6,) [moment; force] on the mechanism, in that frame's axes at its origin, in addition to
         the efforts [N m, N]
-    pushes : wrenches of force elements and functions, like `wrenches`, but included in the efforts; or the function (t, q, v, z) that computes them
+    pushes : wrenches of force elements and functions, like `wrenches`, but included in the efforts; or the function (t, q, v, z) that computes them [N m, N]
     statistics : cost and errors of the simulation:
 
         - "method", "dt", "steps", "rejected", "evaluations", "seconds". If the default steps were divided, dt [s] is a fraction of the time between

@@ -417,7 +417,11 @@ def test_switches_that_do_not_fit_the_mechanism():
         (Clutch("elbow", "knee"), sarrus.NameNotFoundError, "knee"),
         (Clutch(("elbow", 3), "shoulder"), sarrus.ModelError, "elbow"),
         ([Lock("elbow"), Lock("elbow")], ValueError, "pass name="),
-        (Lock("elbow", name="shoulder"), ValueError, "a switch has the name of a joint or a constraint, 'shoulder'; expected another name="),
+        (
+            Lock("elbow", name="shoulder"),
+            ValueError,
+            "a switch has the name of a joint or a constraint, 'shoulder'; expected another name=",
+        ),
     ):
         with pytest.raises(error, match=message):
             sarrus.simulate(robot, *start, switches)
