@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <functional>
 #include <map>
+#include <set>
 
 namespace sarrus {
 namespace {
@@ -66,8 +67,10 @@ int alive(const Graph& g, const Ids& order, const Ids& results) {
   std::vector<int> ends(end + 1, 0);
   int now = 0, most = 0;
   for (std::size_t at = 0; at < end; ++at) {
-    ++ends[last[static_cast<std::size_t>(order[at])]];
-    most = std::max(most, ++now);
+    if (g[order[at]].op != Op::result) {  // results of calls are in arrays
+      ++ends[last[static_cast<std::size_t>(order[at])]];
+      most = std::max(most, ++now);
+    }
     now -= ends[at];
   }
   return most;
@@ -139,9 +142,9 @@ template <class Words> std::string written(const Expression& e, const Words& x, 
   return {};
 }
 
-}  // namespace
-
-C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs, const NamedIds& outputs, int status) {
+/// Write a function. `prefix`: name of the generated function, with which the names of called functions begin.
+C99Function written(const Graph& g, const std::string& prefix, const std::string& name, const NamedIds& inputs,
+                    const NamedIds& outputs, int status, std::set<int>& called) {
   const std::string real = g.single ? "float" : "double", f = g.single ? "f" : "";
   Ids results;
   for (const auto& [array, ids] : outputs) results.insert(results.end(), ids.begin(), ids.end());
@@ -149,7 +152,8 @@ C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs,
   const std::vector<char> live = g.needed(results);
   const Ids order = ordered(g, live, results);
 
-  C99Function function = {"", "", {}, counted(g, order), static_cast<int>(order.size()), alive(g, order, results), false};
+  const auto computed = std::count_if(order.begin(), order.end(), [&](int i) { return g[i].op != Op::result; });
+  C99Function function = {"", "", {}, counted(g, order), static_cast<int>(computed), alive(g, order, results), false};
   std::map<int, std::string> term;
   std::string arguments, body;
   const auto declare = [&](const std::string& type, const std::string& array, std::size_t size) {
@@ -176,29 +180,48 @@ C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs,
     if (g[i].op == Op::sine) at->second.first = i;
     if (g[i].op == Op::cosine) at->second.second = i;
   }
-  int count = 0;
+  int count = 0, arrays = 0;
   std::map<int, std::string> calls;  // names of the arrays of results of the calls so far
+  // declare the array of results, and call; an array of consecutive results of another call is passed as it is
+  const auto call = [&](int result, const std::string& results_of_call) {
+    const GraphFunction& f_called = g.function(g.call_of(result).function);
+    std::string before, values;
+    called.insert(g.call_of(result).function);
+    for (const Ids& group : g.call_of(result).arguments) {
+      if (group.empty()) continue;
+      const auto consecutive = [&] {
+        for (std::size_t k = 0; k < group.size(); ++k) {
+          if (g[group[k]].op != Op::result) return false;
+          const GraphResult &r = g.result_of(group[k]), &start = g.result_of(group[0]);
+          if (r.call != start.call || r.index != start.index + static_cast<int>(k)) return false;
+        }
+        return true;
+      };
+      if (consecutive()) {
+        values += calls.at(g.result_of(group[0]).call) + " + " + std::to_string(g.result_of(group[0]).index) + ", ";
+        continue;
+      }
+      const std::string array = "sarrus_x" + std::to_string(arrays++);
+      std::string list;
+      for (const int k : group) list += (list.empty() ? "" : ", ") + x(k);
+      before += "  const " + real + " " + array + "[" + std::to_string(group.size()) + "] = {" + list + "};\n";
+      values += array + ", ";
+    }
+    return before + "  " + real + " " + results_of_call + "[" + std::to_string(std::max<std::size_t>(f_called.written.size(), 1)) +
+           "];\n  " + prefix + "_" + f_called.name + "(" + values + results_of_call + ");\n";
+  };
   for (const int i : order) {
     if (term.count(i)) continue;  // this sine (or cosine) has been written together with the cosine (or sine) of the same angle
     const Expression& e = g[i];
     const int a = e.operand[0];
-    const std::string t = "t" + std::to_string(count++);
-    term[i] = t;
     if (e.op == Op::result) {
-      const GraphResult& r = g.result_of(i);
-      const GraphFunction& f_called = g.functions()[static_cast<std::size_t>(g.call_of(i).function)];
-      const auto [at, first] = calls.emplace(r.call, "sarrus_r" + std::to_string(calls.size()));
-      if (first) {
-        const std::string a_called = "sarrus_x" + std::to_string(calls.size() - 1);
-        std::string values;
-        for (const int k : g.call_of(i).arguments) values += (values.empty() ? "" : ", ") + x(k);
-        body += "  const " + real + " " + a_called + "[" + std::to_string(f_called.inputs.size()) + "] = {" + values + "};\n  " + real +
-                " " + at->second + "[" + std::to_string(f_called.results.size()) + "];\n  " + name + "_" + f_called.name + "(" +
-                a_called + ", " + at->second + ");\n";
-      }
-      body += "  const " + real + " " + t + " = " + at->second + "[" + std::to_string(r.index) + "];\n";
+      const auto [at, first] = calls.emplace(g.result_of(i).call, "sarrus_r" + std::to_string(calls.size()));
+      if (first) body += call(i, at->second);
+      term[i] = at->second + "[" + std::to_string(g.result_of(i).index) + "]";
       continue;
     }
+    const std::string t = "t" + std::to_string(count++);
+    term[i] = t;
     if (e.op != Op::sine && e.op != Op::cosine) {
       body += "  const " + (is_condition(e.op) ? "int" : real) + " " + t + " = " + written(e, x, f) + ";\n";
       continue;
@@ -214,15 +237,33 @@ C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs,
   for (const auto& [array, ids] : outputs)
     for (std::size_t k = 0; k < ids.size(); ++k) body += "  " + array + "[" + std::to_string(k) + "] = " + x(ids[k]) + ";\n";
   if (status >= 0) body += "  return (int)" + x(status) + ";\n";
-  for (const GraphFunction& each : g.functions()) {
-    const C99Function called = c99(*each.graph, name + "_" + each.name, {{"x", each.inputs}}, {{"y", each.results}}, -1);
-    function.called.insert(function.called.end(), called.called.begin(), called.called.end());
-    function.called.push_back(called.definition);
-    function.statements += called.statements, function.alive = std::max(function.alive, called.alive);
-    function.turns |= called.turns;
-  }
   function.declaration = std::string(status >= 0 ? "int " : "void ") + name + "(" + arguments + ")";
   function.definition = function.declaration + " {\n" + body + "}\n";
+  return function;
+}
+
+}  // namespace
+
+C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs, const NamedIds& outputs, int status) {
+  std::set<int> called;
+  C99Function function = written(g, name, name, inputs, outputs, status, called);
+  // a function calls only earlier ones
+  for (int i = g.functions() - 1; i >= 0; --i) {
+    if (!called.count(i)) continue;
+    const GraphFunction& f = g.function(i);
+    NamedIds groups;
+    for (std::size_t k = 0; k < f.inputs.size(); ++k)
+      if (!f.inputs[k].empty()) groups.push_back({"x" + std::to_string(k), f.inputs[k]});
+    const C99Function each = written(*f.graph, name, name + "_" + f.name, groups, {{"y", f.written}}, -1, called);
+    function.called.insert(function.called.begin(), each.definition);
+    function.statements += each.statements, function.alive = std::max(function.alive, each.alive);
+    function.turns |= each.turns;
+    for (const auto& [words, count] : each.operations) {
+      const auto same = [&words = words](const auto& kind) { return kind.first == words; };
+      const auto at = std::find_if(function.operations.begin(), function.operations.end(), same);
+      at == function.operations.end() ? function.operations.push_back({words, count}) : void(at->second += count);
+    }
+  }
   return function;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -190,45 +191,95 @@ int Graph::power(int a, int b) {
 
 // ---- functions that a graph calls ----------------------------------------------------------------------------------------------------
 
-Ids Graph::call(const std::string& name, const Ids& arguments, const std::function<Ids(const Ids& inputs)>& record) {
-  auto at = std::find_if(functions_.begin(), functions_.end(), [&](const GraphFunction& f) { return f.name == name; });
-  if (at == functions_.end()) {
-    GraphFunction f = {name, std::make_unique<Graph>(samples, single), {}, {}};
-    f.graph->takes_all_paths = takes_all_paths;
-    for (const int k : arguments) f.inputs.push_back(f.graph->input(values(k)));
-    Graph* const caller = std::exchange(current(), f.graph.get());
-    f.results = record(f.inputs);
-    const int holds = f.graph->all_assumed();
-    f.results.push_back(f.graph->choice(holds, f.graph->constant(1.0), f.graph->constant(0.0)));
-    current() = caller;
-    at = functions_.insert(functions_.end(), std::move(f));
+/// Return the index of the function with this name and these constants; record it if there is none.
+int Graph::called(const std::string& name, const std::vector<Ids>& arguments, const Body& record) {
+  std::vector<std::vector<double>> constants;
+  for (const Ids& group : arguments) {
+    constants.emplace_back();
+    for (const int k : group)
+      constants.back().push_back(is_constant(k) ? number(k) : std::numeric_limits<double>::quiet_NaN());
   }
-  const GraphFunction& f = *at;
-  const GraphCall made = {static_cast<int>(at - functions_.begin()), arguments};
+  const auto same_constants = [&](const std::vector<std::vector<double>>& other) {
+    const auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+    return std::equal(constants.begin(), constants.end(), other.begin(), other.end(), [&](const auto& a, const auto& b) {
+      return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
+    });
+  };
+  int named = 0;
+  for (int i = 0; i < functions(); ++i) {
+    const bool of_name = function(i).name.compare(0, name.size(), name) == 0;
+    named += of_name;
+    if (of_name && same_constants(function(i).constants)) return i;
+  }
+  GraphFunction f;
+  f.name = named ? name + std::to_string(named + 1) : name;
+  f.constants = constants;
+  f.graph = std::make_unique<Graph>(samples, single);
+  f.graph->functions_ = functions_, f.graph->takes_all_paths = takes_all_paths, f.graph->shares = shares;
+  std::vector<Ids> inputs;
+  for (const Ids& group : arguments) {
+    inputs.emplace_back(), f.inputs.emplace_back();
+    for (const int k : group) {
+      inputs.back().push_back(is_constant(k) ? f.graph->constant(number(k)) : f.graph->input(values(k)));
+      if (!is_constant(k)) f.inputs.back().push_back(inputs.back().back());
+    }
+  }
+  Graph* const caller = std::exchange(current(), f.graph.get());
+  f.results = record(inputs);
+  const int holds = f.graph->all_assumed();
+  f.results.push_back(f.graph->choice(holds, f.graph->constant(1.0), f.graph->constant(0.0)));
+  current() = caller;
+  for (const int k : f.results)
+    if (!f.graph->is_constant(k) && !f.graph->is(k, Op::input)) f.written.push_back(k);
+  std::sort(f.written.begin(), f.written.end());
+  f.written.erase(std::unique(f.written.begin(), f.written.end()), f.written.end());
+  functions_->push_back(std::make_unique<GraphFunction>(std::move(f)));
+  return functions() - 1;
+}
+
+Ids Graph::call(const std::string& name, const std::vector<Ids>& arguments, const Body& record) {
+  GraphCall made = {called(name, arguments, record), {}};
+  const GraphFunction& f = function(made.function);
+  for (const Ids& group : arguments) {
+    made.arguments.emplace_back();
+    std::copy_if(group.begin(), group.end(), std::back_inserter(made.arguments.back()), [&](int k) { return !is_constant(k); });
+  }
   auto same = std::find(calls_.begin(), calls_.end(), made);
   if (same == calls_.end()) same = calls_.insert(calls_.end(), made);
   const int index = static_cast<int>(same - calls_.begin());
   std::vector<std::vector<double>> of_samples;
   for (int s = 0; s < samples; ++s) {
-    std::vector<double> x;
-    for (const int k : arguments) x.push_back(values(k)[s]);
-    of_samples.push_back(f.graph->results_at(f.inputs, x, f.results));
-  }
-  Ids ids;
-  for (std::size_t k = 0; k < f.results.size(); ++k) {
-    if (f.graph->is_constant(f.results[k])) {
-      ids.push_back(constant(f.graph->number(f.results[k])));
-      continue;
+    std::vector<std::vector<double>> x;
+    for (const Ids& group : made.arguments) {
+      x.emplace_back();
+      for (const int k : group) x.back().push_back(values(k)[s]);
     }
-    auto before = std::find_if(results_.begin(), results_.end(), [&](const GraphResult& r) {
-      return r.call == index && r.index == static_cast<int>(k);
-    });
-    if (before == results_.end()) before = results_.insert(results_.end(), {index, static_cast<int>(k)});
+    of_samples.push_back(f.graph->results_at(f.inputs, x, f.written));
+  }
+  Ids written;
+  for (int k = 0; k < static_cast<int>(f.written.size()); ++k) {
+    auto before = std::find_if(results_.begin(), results_.end(),
+                               [&](const GraphResult& r) { return r.call == index && r.index == k; });
+    if (before == results_.end()) before = results_.insert(results_.end(), {index, k});
     const int count = size(), i = make({Op::result, {-1, -1, -1}, static_cast<double>(before - results_.begin())});
     for (int s = 0; i == count && s < samples; ++s)
       values_[static_cast<std::size_t>(i) * static_cast<std::size_t>(samples) + static_cast<std::size_t>(s)] =
-          of_samples[static_cast<std::size_t>(s)][k];
-    ids.push_back(i);
+          of_samples[static_cast<std::size_t>(s)][static_cast<std::size_t>(k)];
+    written.push_back(i);
+  }
+  Ids ids;
+  for (const int k : f.results) {
+    if (f.graph->is_constant(k)) {
+      ids.push_back(constant(f.graph->number(k)));
+      continue;
+    }
+    if (!f.graph->is(k, Op::input)) {
+      ids.push_back(written[static_cast<std::size_t>(std::lower_bound(f.written.begin(), f.written.end(), k) - f.written.begin())]);
+      continue;
+    }
+    for (std::size_t g = 0; g < f.inputs.size(); ++g)
+      if (const auto at = std::find(f.inputs[g].begin(), f.inputs[g].end(), k); at != f.inputs[g].end())
+        ids.push_back(made.arguments[g][static_cast<std::size_t>(at - f.inputs[g].begin())]);
   }
   const int holds = less(constant(0.5), ids.back());
   ids.pop_back();
@@ -236,9 +287,11 @@ Ids Graph::call(const std::string& name, const Ids& arguments, const std::functi
   return ids;
 }
 
-std::vector<double> Graph::results_at(const Ids& inputs, const std::vector<double>& x, const Ids& results) const {
+std::vector<double> Graph::results_at(const std::vector<Ids>& inputs, const std::vector<std::vector<double>>& x,
+                                      const Ids& results) const {
   std::vector<double> value(expressions_.size(), 0.0);
-  for (std::size_t k = 0; k < inputs.size(); ++k) value[static_cast<std::size_t>(inputs[k])] = x[k];
+  for (std::size_t g = 0; g < inputs.size(); ++g)
+    for (std::size_t k = 0; k < inputs[g].size(); ++k) value[static_cast<std::size_t>(inputs[g][k])] = x[g][k];
   std::vector<std::vector<double>> of_call(calls_.size());
   for (int i = 0; i < size(); ++i) {
     const Expression& e = (*this)[i];
@@ -248,10 +301,13 @@ std::vector<double> Graph::results_at(const Ids& inputs, const std::vector<doubl
       const GraphResult& r = result_of(i);
       std::vector<double>& all = of_call[static_cast<std::size_t>(r.call)];
       if (all.empty()) {
-        const GraphFunction& f = functions_[static_cast<std::size_t>(call_of(i).function)];
-        std::vector<double> arguments;
-        for (const int k : call_of(i).arguments) arguments.push_back(value[static_cast<std::size_t>(k)]);
-        all = f.graph->results_at(f.inputs, arguments, f.results);
+        const GraphFunction& f = function(call_of(i).function);
+        std::vector<std::vector<double>> arguments;
+        for (const Ids& group : call_of(i).arguments) {
+          arguments.emplace_back();
+          for (const int k : group) arguments.back().push_back(value[static_cast<std::size_t>(k)]);
+        }
+        all = f.graph->results_at(f.inputs, arguments, f.written);
       }
       to = all[static_cast<std::size_t>(r.index)];
       continue;

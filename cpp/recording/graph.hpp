@@ -51,16 +51,21 @@ using Ids = std::vector<int>;
 class Graph;
 
 /// Function that a graph calls. It has a graph of its own, because it is written once; its decisions are those for the arguments of its first call.
+/// Arguments that are constants in the first call are constants of the function.
 struct GraphFunction {
   std::string name;
   std::unique_ptr<Graph> graph;
-  Ids inputs, results;
+  std::vector<Ids> inputs;  // groups of inputs, each an array; constants are not included
+  Ids results;  // all results; those that are constants, or inputs, are not written
+  Ids written;  // the other results
+  std::vector<std::vector<double>> constants;  // values of the constants in each group of arguments; NaN for the inputs
 };
 struct GraphCall {
   int function;
-  Ids arguments;
+  std::vector<Ids> arguments;  // groups, without the constants
   bool operator==(const GraphCall& other) const { return function == other.function && arguments == other.arguments; }
 };
+/// Result of a call: index in GraphFunction::written.
 struct GraphResult {
   int call, index;
 };
@@ -71,6 +76,7 @@ class Graph {
   const bool single;  // true if code for single precision is recorded (tolerances of Symbolic)
   // true: paths that no sample takes are recorded too, for conditions that change in use, such as those of contacts
   bool takes_all_paths = false;
+  bool shares = false;  // true: the factorisation and the solution of the saddle equation are functions that are called
 
   Graph(int samples, bool single) : samples(samples), single(single) {}
 
@@ -114,16 +120,20 @@ class Graph {
   void assume(int condition) { assumed_.push_back(condition); }
   /// Return an expression that is 1 if all assumptions are true, for use in a choice (select).
   int all_assumed();
-  /// Call a function. At the first call with this name, `record` records it: it returns the results for these inputs, in Graph::current().
-  Ids call(const std::string& name, const Ids& arguments, const std::function<Ids(const Ids& inputs)>& record);
-  const std::vector<GraphFunction>& functions() const { return functions_; }
+  /// Call a function with groups of arguments. At the first call with this name and these constants, `record` records it: it returns the results for
+  /// these inputs, in Graph::current().
+  using Body = std::function<Ids(const std::vector<Ids>& inputs)>;
+  Ids call(const std::string& name, const std::vector<Ids>& arguments, const Body& record);
+  const GraphFunction& function(int i) const { return *(*functions_)[static_cast<std::size_t>(i)]; }
+  int functions() const { return static_cast<int>(functions_->size()); }
   const GraphCall& call_of(int result) const { return calls_[static_cast<std::size_t>(result_of(result).call)]; }
   const GraphResult& result_of(int i) const { return results_[static_cast<std::size_t>((*this)[i].number)]; }
   /// Call visit(operand) for each operand of an expression; those of a result are the arguments of the call.
   template <class Visit> void each_operand(int i, Visit&& visit) const {
     const Expression& e = (*this)[i];
     if (e.op == Op::result)
-      for (const int k : call_of(i).arguments) visit(k);
+      for (const Ids& group : call_of(i).arguments)
+        for (const int k : group) visit(k);
     for (const int k : e.operand)
       if (k >= 0) visit(k);
   }
@@ -143,14 +153,19 @@ class Graph {
   int function(Op op, int a);
   int find(const Expression& e) const;
   int make(const Expression& e);
-  std::vector<double> results_at(const Ids& inputs, const std::vector<double>& x, const Ids& results) const;
+  int called(const std::string& name, const std::vector<Ids>& arguments, const Body& record);
+  /// Return the results of a function for values of its inputs.
+  std::vector<double> results_at(const std::vector<Ids>& inputs, const std::vector<std::vector<double>>& x,
+                                 const Ids& results) const;
 
   std::vector<Expression> expressions_;
   std::vector<double> values_;
   std::unordered_multimap<std::uint64_t, int> found_;
   Ids assumed_;
   int inputs_ = 0;
-  std::vector<GraphFunction> functions_;
+  // functions that this graph and those of its functions call, each after those that it calls itself
+  std::shared_ptr<std::vector<std::unique_ptr<GraphFunction>>> functions_ =
+      std::make_shared<std::vector<std::unique_ptr<GraphFunction>>>();
   std::vector<GraphCall> calls_;
   std::vector<GraphResult> results_;
 };

@@ -94,9 +94,9 @@ template <class E, std::size_t... k> constexpr unsigned bit_of(std::index_sequen
 }
 
 /// Project the state onto the loops by a fixed number of corrections with one factor, as project() does until the residual vanishes. Write the
-/// residuals that remain.
+/// residuals that remain, and add the motions to `displacement` (nv).
 void project(System<Symbolic>& s, const Symbolic& time, const SimulationState<Symbolic>& x, int corrections, bool velocities,
-             Symbolic (&residual)[2]) {
+             Symbolic* displacement, Symbolic (&residual)[2]) {
   const Tree& tree = s.tree;
   const SamplesDecide scope;
   LoopRows<Symbolic> rows(s, time, nullptr);
@@ -104,12 +104,14 @@ void project(System<Symbolic>& s, const Symbolic& time, const SimulationState<Sy
   Symbolic* moved = s.arena.take<Symbolic>(tree.nq);
   rows.evaluate(x.q, rows.phi);
   for (int round = 0; round < corrections; ++round) {
-    integrate(tree, x.q, least.along(rows.phi, -1.0), moved);
+    const Symbolic* change = least.along(rows.phi, -1.0);
+    integrate(tree, x.q, change, moved);
+    for (int k = 0; k < tree.nv; ++k) displacement[k] += change[k];
     std::copy(moved, moved + tree.nq, x.q);
     rows.evaluate(x.q, rows.phi);
   }
   residual[0] = largest(s, rows.phi);
-  s.status = select(residual[0] > tolerance<Symbolic>(tolerances::torn, 1e-4), most(s.status, Symbolic(no_convergence)), s.status);
+  s.status = select(residual[0] > tolerance<Symbolic>(tolerances::torn, 1e-3), most(s.status, Symbolic(no_convergence)), s.status);
   if (!velocities) return;
   rows.subtract_motion(x.v);
   for (int round = 0; round < corrections; ++round) {
@@ -164,7 +166,7 @@ void System<Symbolic>::evaluate(const Symbolic& time, const Symbolic* q, const S
   for (const auto& [x, n] : {std::pair(q, nq), std::pair(v, nv), std::pair(z, nz)})
     for (int k = 0; k < n; ++k) in.push_back(x[k].id);
   in.insert(in.end(), around.tau.begin(), around.tau.end());
-  const Numbers out = numbers_of(around.called ? Symbolic::graph().call("rates", in, rates) : rates(in));
+  const Numbers out = numbers_of(around.called ? Symbolic::graph().call("rates", {in}, [&](const std::vector<Ids>& x) { return rates(x[0]); }) : rates(in));
   std::copy(out.begin(), out.begin() + nv, a), std::copy(out.begin() + nv, out.begin() + nv + nz, z_dot);
   status = most(status, out.back());
 }
@@ -208,6 +210,7 @@ RecordedStep record(const SimulatedPlan& simulated, const StepOptions& options, 
   plan.self = &around;
   Arena& arena = thread_arena();
 
+  Graph& graph = Symbolic::graph();
   /// Record one substep: time, q, v, z and efforts to the next q, v and z, residuals and the status.
   const auto substep = [&](const Ids& ids) {
     const Arena::Scope scope(arena);
@@ -226,11 +229,15 @@ RecordedStep record(const SimulatedPlan& simulated, const StepOptions& options, 
     else
       euler_step(s, time, h, x, plan.method == Method::semi_implicit);
     Symbolic residual[2] = {0.0, 0.0};
-    if (closes) project(s, time + h, x, options.corrections, !by_displacement, residual);
+    Symbolic* u = arena.take<Symbolic>(nv);
+    std::fill(u, u + nv, Symbolic(0.0));
+    if (closes) project(s, time + h, x, options.corrections, !by_displacement, u, residual);
     if (by_displacement) {  // as in semi_implicit_step_on_loops()
-      Symbolic* u = arena.take<Symbolic>(nv);
-      difference(tree, all.data() + 1, x.q, u);
-      for (int k = 0; k < nv; ++k) x.v[k] = u[k] / h;
+      if (graph.single)  // a difference of coordinates, divided by h, would lose three digits
+        for (int k = 0; k < nv; ++k) x.v[k] += u[k] / h;
+      else
+        difference(tree, all.data() + 1, x.q, u);
+      for (int k = 0; k < nv && !graph.single; ++k) x.v[k] = u[k] / h;
       LoopRows<Symbolic> rows(s, time + h, nullptr);
       rows.evaluate(x.q, rows.phi), rows.subtract_motion(x.v);
       residual[1] = largest(s, rows.slip);
@@ -240,8 +247,7 @@ RecordedStep record(const SimulatedPlan& simulated, const StepOptions& options, 
     return results;
   };
 
-  Graph& graph = Symbolic::graph();
-  const bool before = std::exchange(graph.takes_all_paths, true);
+  const bool before = std::exchange(graph.takes_all_paths, true), shared = std::exchange(graph.shares, closes);
   Ids state;
   for (const Ids* part : {&in.q, &in.v, &in.z}) state.insert(state.end(), part->begin(), part->end());
   Symbolic time = Symbolic::of(in.time[0]), residual[2] = {0.0, 0.0}, status = 0.0;
@@ -249,12 +255,12 @@ RecordedStep record(const SimulatedPlan& simulated, const StepOptions& options, 
     Ids arguments = {(time + Symbolic(k * options.step)).id};
     arguments.insert(arguments.end(), state.begin(), state.end());
     arguments.insert(arguments.end(), in.tau.begin(), in.tau.end());
-    const Ids next = options.substeps > 1 ? graph.call("substep", arguments, substep) : substep(arguments);
+    const Ids next = options.substeps > 1 ? graph.call("substep", {arguments}, [&](const std::vector<Ids>& x) { return substep(x[0]); }) : substep(arguments);
     std::copy(next.begin(), next.begin() + size, state.begin());
     for (int i = 0; i < 2; ++i) residual[i] = most(residual[i], Symbolic::of(next[static_cast<std::size_t>(size + i)]));
     status = most(status, Symbolic::of(next.back()));
   }
-  graph.takes_all_paths = before;
+  graph.takes_all_paths = before, graph.shares = shared;
   return {{state.begin(), state.begin() + nq},
           {state.begin() + nq, state.begin() + nq + nv},
           {state.begin() + nq + nv, state.end()},

@@ -72,6 +72,22 @@ void evaluate(const Law& law, const Symbolic* parameter, const Symbolic* time, S
 
 }  // namespace sarrus
 
+// after the declarations above, which its functions use
+#include "../loops/saddle_matrix.hpp"
+
+namespace sarrus {
+
+// ---- functions that recordings may call: see saddle.cpp ------------------------------------------------------------------------------------
+
+template <class T> Factor<T> factorise(const Saddle<T>&, Arena&, const T* epsilon, const T* mu);
+template <class F, class T> void solve(const Elimination&, const Factor<F>&, Arena&, T* x, T* work);
+template <class F, class T> T residual(const Saddle<F>&, const T* b, const T* x, T* r);
+template <> Factor<Symbolic> factorise(const Saddle<Symbolic>&, Arena&, const Symbolic* epsilon, const Symbolic* mu);
+template <> void solve(const Elimination&, const Factor<Symbolic>&, Arena&, Symbolic* x, Symbolic* work);
+template <> Symbolic residual(const Saddle<Symbolic>&, const Symbolic* b, const Symbolic* x, Symbolic* r);
+
+}  // namespace sarrus
+
 namespace Eigen {
 template <> struct NumTraits<sarrus::Symbolic> : ScalarTraits<sarrus::Symbolic> {};
 }  // namespace Eigen
