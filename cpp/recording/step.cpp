@@ -111,7 +111,7 @@ void project(System<Symbolic>& s, const Symbolic& time, const SimulationState<Sy
     rows.evaluate(x.q, rows.phi);
   }
   residual[0] = largest(s, rows.phi);
-  s.status = select(residual[0] > tolerance<Symbolic>(tolerances::torn, 1e-4), most(s.status, Symbolic(no_convergence)), s.status);
+  s.status = select(residual[0] > tolerance<Symbolic>(tolerances::torn, 1e-3), most(s.status, Symbolic(no_convergence)), s.status);
   if (!velocities) return;
   rows.subtract_motion(x.v);
   for (int round = 0; round < corrections; ++round) {

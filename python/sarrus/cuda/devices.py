@@ -11,7 +11,7 @@ import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -126,7 +126,7 @@ class Host:
         if self._pool is None or parts == 1:
             function(0, count, *views, *numbers)
         else:
-            runs = [self._pool.submit(function, *part, *views, *numbers) for part in pairwise(ends)]
+            runs = [self._pool.submit(partial(function, *part, *views, *numbers)) for part in pairwise(ends)]
             for run in runs:
                 run.result()
 
@@ -268,7 +268,8 @@ class DeviceArray:
 
     def __init__(self, device: Any, at: int, shape: tuple[int, ...], steps: tuple[int, ...], kind: Any) -> None:
         self.device, self.at, self.shape, self.steps = device, at, shape, steps
-        self.dtype, self.owner = np.dtype(kind), None
+        self.dtype = np.dtype(kind)
+        self.owner: Any = None
 
     def __repr__(self) -> str:
         return f"DeviceArray(shape={self.shape}, dtype={self.dtype}, device='cuda:{self.device.index}')"
@@ -337,7 +338,7 @@ class _Tensor(ctypes.Structure):
 _exported: dict[int, Any] = {}  # address of an exported tensor -> what its consumer needs
 
 
-@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)  # type: ignore[untyped-decorator]
 def _delete(address: int) -> None:
     _exported.pop(address, None)
 

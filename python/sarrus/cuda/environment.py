@@ -58,7 +58,8 @@ class Environment:
         if not isinstance(worlds, Worlds):
             raise TypeError(f"worlds must be sarrus.cuda.Worlds; got {worlds!r}")
         torch = self._torch = needed("torch", "sarrus.cuda.Environment needs torch", "torch")
-        self.worlds, self.cfg = worlds, {}
+        self.worlds = worlds
+        self.cfg: dict[str, Any] = {}
         on_host = isinstance(worlds.device, Host)
         self.device = torch.device("cpu" if on_host else f"cuda:{worlds.device.index}")
         arrays = (worlds.q, worlds.v, worlds.status)

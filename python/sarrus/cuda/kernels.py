@@ -85,6 +85,10 @@ def advanced(f: Recorded, motors: list[int]) -> Kernel:
         "const real late_now = s < (scalar)7.5 ? real{} : real{} + 8;",
         "real code_now = s - late_now;",
         f"code_now = (code_now < (scalar)0.5) & (y_residual[0] > most_now) ? real{{}} + {OPEN} : code_now;",
+        # infinity and NaN make this sum NaN; functions without a division return no status
+        "real sum = real{};",
+        *(f"for (int j = 0; j < {np.size(f.results[f'{key}_next'])}; ++j) sum += y_{key}[j] - y_{key}[j];" for key in state),
+        "code_now = (code_now > (scalar)0.5) | (sum < (scalar)0.5) ? code_now : real{} + 2;",
         "const flags alive = chosen & (code < (scalar)0.5);",
         "const flags ok = alive & (code_now < (scalar)0.5);",
         "code = alive ? code_now : code, late = ok & (late < late_now) ? late_now : late;",

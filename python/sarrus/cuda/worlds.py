@@ -16,7 +16,7 @@ from ..control.element import ForceElement
 from ..control.elements import velocities
 from ..errors import ModelError, SarrusError, ShapeError, StateError, check_choice
 from ..generation.recorder import Numbers, Recorder
-from ..generation.step import recorded_step
+from ..generation.step import Method, recorded_step
 from ..generation.targets import Recorded
 from ..generation.writing import RESULTS, _recorded, by_name
 from ..mechanism import Mechanism
@@ -84,7 +84,7 @@ class Worlds:
 
     def __init__(
         self, robot: Mechanism, count: int, *, scalar: str = "float", dt: float = 1e-3, substeps: int = 1,
-        elements: ForceElement | Sequence[ForceElement] = (), method: str = "semi_implicit", motors: Sequence[str] | None = None,
+        elements: ForceElement | Sequence[ForceElement] = (), method: Method = "semi_implicit", motors: Sequence[str] | None = None,
         configurations: ArrayLike | None = None, device: str = "cuda", threads: int = 1, stream: Any = None,
     ) -> None:  # fmt: skip
         if not isinstance(robot, Mechanism):
@@ -108,11 +108,11 @@ class Worlds:
             )
         self._motors = [int(k) for k in velocities(robot, names)]
         self._joints = [robot.joint(name).type for name in names]
-        where = re.fullmatch(r"cpu|cuda(?::(\d+))?", device if isinstance(device, str) else "")
+        where = re.fullmatch(r"cpu|cuda(?::(\d+))?", str(device))
         if where is None:
             raise ValueError(f"device must be 'cuda', 'cuda:INDEX' or 'cpu'; got {device!r}")
         threads = checked_count("threads", threads, most=MOST_THREADS)
-        self.device: Host | Device = Host(threads) if device == "cpu" else Device(int(where[1] or 0), stream)
+        self.device: Any = Host(threads) if device == "cpu" else Device(int(where[1] or 0), stream)
         self._functions: dict[Any, tuple[Kernel, Any, Any]] = {}
         stepped = self._recorded("step", self._stepped)
         self._states = {key: np.size(stepped.results.get(f"{key}_next", ())) for key in STATE}
@@ -121,14 +121,15 @@ class Worlds:
         if count * needed > (free := self.device.free()):
             fault = f"{count} worlds need {count * needed / 2**30:.3g} GiB"
             raise MemoryError(f"{fault}; {int(free / needed)} worlds fit into the memory of {device!r}")
-        arrays = {key: self.device.zeros(self.count, n, self.kind) for key, n in sizes.items()}
+        arrays: dict[str, AnyArray] = {key: self.device.zeros(self.count, n, self.kind) for key, n in sizes.items()}
         arrays |= {
             "time": self.device.zeros(self.count, 1, np.float64),
             "status": self.device.zeros(self.count, 1, np.int32),
         }
         self._views = {key: view(x) for key, x in arrays.items()}
         self.q, self.v, self.z, self.residual = (arrays[key] for key in sizes)
-        self.time, self.status = arrays["time"].reshape(self.count), arrays["status"].reshape(self.count)
+        self.time: AnyArray = arrays["time"].reshape(self.count)
+        self.status: AnyArray = arrays["status"].reshape(self.count)
         self._home = robot.assemble() if robot.constraints else robot.neutral()
         self.reset()
 
@@ -344,9 +345,10 @@ class Worlds:
         u = self._given("efforts", efforts, len(self._motors))
         tau = np.zeros((len(alive), self.robot.nv))
         tau[:, self._motors] = np.broadcast_to(u, (self.count, len(self._motors)))[alive]
+        method: Any = self.method
         runs = simulate_many(
-            self.robot, self.q[alive], self.v[alive], self.substeps * self.dt, self._elements, dt=self.dt, every=self.substeps, method=self.method,
-            stabilisation="projection" if self.robot.constraints else None, limits="ignore", start=self.time[alive[0]], threads=self.device.threads,
+            self.robot, self.q[alive], self.v[alive], self.substeps * self.dt, self._elements, dt=self.dt, every=self.substeps, method=method,
+            stabilisation="projection" if self.robot.constraints else "none", limits="ignore", start=self.time[alive[0]], threads=self.device.threads,
             policy=lambda t, q, v: tau,
         )  # fmt: skip
         good = alive[runs.status == Status.FINISHED]
