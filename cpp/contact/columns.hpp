@@ -2,13 +2,13 @@
 // maps forces along the rows to the accelerations along the rows. Uses the existing factor of the saddle equation (loops/saddle.hpp); the lanes of a
 // packet compute several rows at once:
 //
-//   [A J_l^T; J_l -mu] = L D L^T,    U = L^-1 [J^T; 0],    G = U^T D^-1 U - sum over rows mu_r y_r y_r^T
+//   [A J_l^T; J_l -mu] [x; y] = [J^T; 0],    G = J x - sum over rows mu_r y_r y_r^T
 //
-// This costs half a solve per row, and G is symmetric by construction. L^-1 is applied only to the unknowns that a row reaches in the elimination
-// tree: the bodies between a contact and the ground, and the rows of loops that contain these bodies. The last term, in which y are the multipliers
-// from the back substitution, is the first of the corrections by which saddle.hpp removes the effect of mu. More corrections are necessary if this
-// term is large, for example near a singular position, or if inertia is added to massless bodies. In these cases, and for substructures, each row is
-// solved and corrected separately.
+// The forward substitution visits only the unknowns that a row reaches in the elimination tree: the bodies between a contact and the ground, and the
+// rows of loops that contain these bodies. The last term is the first of the corrections by which saddle.hpp removes the effect of mu. More
+// corrections are necessary if this term is large, for example near a singular position, or if inertia is added to massless bodies. In these cases,
+// and for substructures, each row is solved and corrected separately. The motions x of all rows are kept, because the motion that the impulses cause
+// is a combination of them.
 #pragma once
 
 #include "../loops/constrained_dynamics.hpp"
@@ -20,47 +20,85 @@ namespace cones {
 /// Largest ratio of the first correction to G for which further corrections are omitted; the remaining error is the square of this ratio, which is
 /// negligible.
 constexpr double corrected = 1e-8;
+/// Ratio of the first correction to G below which it is omitted: a thousandth of the largest error of a solution (cones::reached).
+constexpr double negligible = 1e-13;
+/// Largest correction of the velocities after impulses, relative to these velocities, after which no other correction follows. The next correction
+/// would be smaller by about the same factor, and thus below rounding.
+constexpr double corrected_motion = 1e-9;
 /// A row is locked by the loops if its mobility is below this fraction of its mobility without loops, because such a small value is a rounding error.
 constexpr double locked = 1e-12;
 }  // namespace cones
 
-/// A packet of rows, in the order of elimination: the unknowns that the rows reach, U at these unknowns, and the solution.
-template <class P> struct ReachedRows {
-  int* list;
-  int count;
-  char* reached;
-  P *U, *x;  // x: velocities and multipliers
+/// Motions and multipliers that unit forces along rows cause: for each unknown, in the order of elimination, the packets of all rows. x is null if they
+/// are not known with the accuracy of G.
+struct RowMotions {
+  using P = SideBySide;
+  static constexpr int width = width_of<P>;
+  int count = 0, packets = 0;
+  P* x = nullptr;
+
+  RowMotions() = default;
+  RowMotions(const LoopEquation<double>& e, Arena& arena, int rows)
+      : count(rows), packets((rows + width - 1) / width), x(arena.take<P>(e.matrix.plan.unknowns * packets)) {}
+  const P& of(int unknown, int packet) const { return x[unknown * packets + packet]; }
 };
 
-template <class P>
-SARRUS_INLINE ReachedRows<P> eliminate_rows(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, int rows,
-                                            const double* J) {
+/// Entries of rows that are not zero: those of row i begin at first[i]. `unknown`: index in the order of elimination.
+struct RowEntries {
+  int *first, *unknown;
+  double* value;
+
+  RowEntries(const LoopEquation<double>& e, Arena& arena, int count, const double* J)
+      : first(arena.take<int>(count + 1)),
+        unknown(arena.take<int>(count * e.matrix.tree.nv)),
+        value(arena.take<double>(count * e.matrix.tree.nv)) {
+    const int nv = e.matrix.tree.nv, *place = e.matrix.plan.place;
+    int n = 0;
+    for (int i = 0; i < count; ++i, J += nv) {
+      first[i] = n;
+      for (int c = 0; c < nv; ++c)
+        if (J[c] != 0.0) unknown[n] = place[c], value[n++] = J[c];
+    }
+    first[count] = n;
+  }
+};
+
+/// Solve for N packets of rows, beginning with packet `first`.
+template <int N>
+SARRUS_NOINLINE void solve_row_packets(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, const RowEntries& J,
+                                       int first, RowMotions& motions) {
+  using P = RowMotions::P;
+  constexpr int W = RowMotions::width;
+  const Arena::Scope scope(arena);
   const Elimination& plan = e.matrix.plan;
-  const int n = plan.unknowns, nv = e.matrix.tree.nv;
-  ReachedRows<P> r = {arena.take<int>(n), 0, arena.take<char>(n), arena.take<P>(n), arena.take<P>(n)};
-  std::fill(r.reached, r.reached + n, char(0)), std::fill(r.U, r.U + n, P(0.0));
-  for (int c = 0; c < nv; ++c)
-    for (int l = 0; l < rows; ++l)
-      if (const double entry = J[l * nv + c]; entry != 0.0) r.reached[plan.place[c]] = 1, lane(r.U[plan.place[c]], l) = entry;
+  const int n = plan.unknowns, begin = first * W, rows = std::min(N * W, motions.count - begin);
+  bool* reached = arena.take<bool>(n);
+  P* x = arena.take<P>(N * n);
+  std::fill(reached, reached + n, false), std::fill(x, x + N * n, P(0.0));
+  for (int l = 0; l < rows; ++l)
+    for (int i = J.first[begin + l]; i < J.first[begin + l + 1]; ++i)
+      reached[J.unknown[i]] = true, lane(x[N * J.unknown[i] + l / W], l % W) = J.value[i];
   for (int k = 0; k < n; ++k) {
-    if (!r.reached[k]) continue;
-    r.list[r.count++] = k;
-    const P u = r.U[k];
-    for (int s = plan.first[k] + 1; s < plan.first[k + 1]; ++s)
-      r.reached[plan.column[s]] = 1, r.U[plan.column[s]] -= P(f.L[s]) * u;
+    if (!reached[k]) continue;
+    P u[N];
+    for (int b = 0; b < N; ++b) u[b] = x[N * k + b];
+    for (int s = plan.first[k] + 1; s < plan.first[k + 1]; ++s) {
+      const int to = plan.column[s];
+      const P l = P(f.L[s]);
+      reached[to] = true;
+      for (int b = 0; b < N; ++b) x[N * to + b] -= l * u[b];
+    }
   }
-  if (e.matrix.rows == 0) return r;
   for (int k = n - 1; k >= 0; --k) {
-    P w = r.U[k] * P(f.D_inverse[k]), other = P(0.0);  // two independent sums, as in solve()
-    const int nearest = plan.first[k] + 1;
-    int s = plan.first[k + 1] - 1;
-    for (; s > nearest + 1; s -= 2) w -= P(f.L[s]) * r.x[plan.column[s]], other -= P(f.L[s - 1]) * r.x[plan.column[s - 1]];
-    if (s > nearest) w -= P(f.L[s]) * r.x[plan.column[s]];
-    w += other;
-    if (s >= nearest) w -= P(f.L[nearest]) * r.x[plan.column[nearest]];
-    r.x[k] = w;
+    P w[N];
+    for (int b = 0; b < N; ++b) w[b] = x[N * k + b] * P(f.D_inverse[k]);
+    for (int s = plan.first[k + 1] - 1; s > plan.first[k]; --s) {
+      const P l = P(f.L[s]), *later = x + N * plan.column[s];
+      for (int b = 0; b < N; ++b) w[b] -= l * later[b];
+    }
+    P* kept = motions.x + k * motions.packets + first;
+    for (int b = 0; b < N; ++b) x[N * k + b] = kept[b] = w[b];
   }
-  return r;
 }
 
 /// Solve for each row separately, with corrections.
@@ -81,13 +119,28 @@ SARRUS_NOINLINE inline void solve_rows(const LoopEquation<double>& e, const Fact
     for (int j = 0; j < i; ++j) G[i * count + j] = G[j * count + i] = 0.5 * (G[i * count + j] + G[j * count + i]);
 }
 
+/// Return the mobility along a row (nv) if only its own velocities move: the sum of J_c^2 / M_cc.
+inline double mobility_without_loops(const LoopEquation<double>& e, const double* J) {
+  using Wide = WideDoubles;
+  constexpr int width = sizeof(Wide) / sizeof(double);
+  const int nv = e.matrix.tree.nv;
+  const double* mobility = e.matrix.mobility;
+  Wide sums = {};
+  int c = 0;
+  for (; c + width <= nv; c += width) {
+    const Wide entry = *reinterpret_cast<const Wide*>(J + c);
+    sums += entry * entry * *reinterpret_cast<const Wide*>(mobility + c);
+  }
+  double sum = 0.0;
+  for (int k = 0; k < width; ++k) sum += sums[k];
+  for (; c < nv; ++c) sum += square(J[c]) * mobility[c];
+  return sum;
+}
+
 /// Set G to zero along rows that the loops lock, because rounding would leave a small mobility in them.
 inline void lock_rows(const LoopEquation<double>& e, int count, const double* J, double* G) {
-  const int nv = e.matrix.tree.nv;
   for (int i = 0; i < count; ++i) {
-    double free = 0.0;
-    for (int c = 0; c < nv; ++c) free += square(J[i * nv + c]) * e.matrix.mobility[c];
-    if (G[i * count + i] > cones::locked * free) continue;
+    if (G[i * count + i] > cones::locked * mobility_without_loops(e, J + i * e.matrix.tree.nv)) continue;
     for (int j = 0; j < count; ++j) G[i * count + j] = G[j * count + i] = 0.0;
   }
 }
@@ -97,53 +150,78 @@ inline void lock_rows(const LoopEquation<double>& e, int count, const double* J,
 inline void rest_on_loops(const LoopEquation<double>& e, int count, const double* J, const double* G, const double* motion,
                           const double* shift, double* w) {
   const int nv = e.matrix.tree.nv;
-  const double size = in_metric(e.matrix, motion);
+  double size = -1.0;
   for (int i = 0; i < count; ++i) {
     if (G[i * count + i] != 0.0) continue;
+    if (size < 0.0) size = in_metric(e.matrix, motion);
     const double besides = shift ? shift[i] : 0.0, moves = w[i] - besides;
-    double free = 0.0;
-    for (int c = 0; c < nv; ++c) free += square(J[i * nv + c]) * e.matrix.mobility[c];
-    if (moves * moves <= square(tolerances::at_rest) * free * size) w[i] = std::max(besides, 0.0);
+    if (moves * moves <= square(tolerances::at_rest) * mobility_without_loops(e, J + i * nv) * size)
+      w[i] = std::max(besides, 0.0);
   }
 }
 
-/// Compute G (count x count).
-template <class P = SideBySide>
-SARRUS_NOINLINE void inverse_along_rows(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, int count,
-                                        const double* J, double* G) {
-  const Arena::Scope scope(arena);
-  if (e.pieces || e.epsilon) return solve_rows(e, f, arena, count, J, G), lock_rows(e, count, J, G);
-  constexpr int W = width_of<P>;
-  const int nv = e.matrix.tree.nv, blocks = (count + W - 1) / W, *place = e.matrix.plan.place;
-  ReachedRows<P>* all = arena.take<ReachedRows<P>>(blocks);
-  for (int b = 0; b < blocks; ++b) all[b] = eliminate_rows<P>(e, f, arena, std::min(W, count - b * W), J + b * W * nv);
-  bool small = true;
-  for (int a = 0; a < blocks; ++a)
-    for (int b = a; b < blocks; ++b) {
-      P sum[W], correction[W];
-      for (P& x : sum) x = P(0.0);
-      for (P& x : correction) x = P(0.0);
-      for (int i = 0; i < all[b].count; ++i) {
-        const int k = all[b].list[i];
-        if (!all[a].reached[k]) continue;
-        const P u = all[b].U[k] * P(f.D_inverse[k]);
-        for (int l = 0; l < W; ++l) sum[l] += u * P(lane(all[a].U[k], l));
-      }
-      const auto correct = [&](int k, double by) {
-        const P x = all[b].x[k] * P(by);
-        for (int l = 0; l < W; ++l) correction[l] += x * P(lane(all[a].x[k], l));
-      };
-      for (int r = 0; r < e.matrix.rows; ++r) correct(place[nv + r], -f.mu[r]);
-      for (int l = 0; l < W && a * W + l < count; ++l)
-        for (int m = 0; m < W && b * W + m < count; ++m) {
-          const int i = a * W + l, j = b * W + m;
-          const double by = lane(correction[l], m), g = lane(sum[l], m) + by;
-          if (i == j) small = small && std::abs(by) <= cones::corrected * std::abs(g);
-          G[i * count + j] = G[j * count + i] = g;
-        }
+/// Add the first correction for mu to G = J x. Returns its largest entry on the diagonal, relative to G. If all of these are below rounding, all other
+/// entries are too, and none is added.
+inline double correct_for_mu(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, const RowMotions& motions,
+                             double* G) {
+  using P = RowMotions::P;
+  constexpr int W = RowMotions::width;
+  const int rows = e.matrix.rows, count = motions.count, *place = e.matrix.plan.place + e.matrix.tree.nv;
+  double largest = 0.0;
+  for (int b = 0; b < motions.packets; ++b) {
+    P sum = P(0.0);
+    for (int r = 0; r < rows; ++r) sum += square(motions.of(place[r], b)) * P(f.mu[r]);
+    for (int i = b * W; i < std::min(count, (b + 1) * W); ++i) {
+      const double by = lane(sum, i % W), g = std::abs(G[i * count + i] - by);
+      if (by > 0.0) largest = std::max(largest, g > 0.0 ? by / g : HUGE_VAL);
     }
+  }
+  if (largest <= cones::negligible) return largest;
+  const Arena::Scope scope(arena);
+  P* sum = arena.take<P>(motions.packets);
+  for (int i = 0; i < count; ++i) {
+    std::fill(sum, sum + motions.packets, P(0.0));
+    for (int r = 0; r < rows; ++r) {
+      const P by = P(f.mu[r] * lane(motions.of(place[r], i / W), i % W));
+      for (int b = i / W; b < motions.packets; ++b) sum[b] += by * motions.of(place[r], b);
+    }
+    for (int j = i; j < count; ++j) G[i * count + j] -= lane(sum[j / W], j % W), G[j * count + i] = G[i * count + j];
+  }
+  return largest;
+}
+
+/// Compute G (count x count) and the motions of the rows.
+SARRUS_NOINLINE inline RowMotions inverse_along_rows(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena,
+                                                     int count, const double* J, double* G) {
+  if (e.pieces || e.epsilon) {
+    const Arena::Scope scope(arena);
+    solve_rows(e, f, arena, count, J, G), lock_rows(e, count, J, G);
+    return {};
+  }
+  using P = RowMotions::P;
+  constexpr int W = RowMotions::width;
+  RowMotions motions(e, arena, count);
+  const Arena::Scope scope(arena);
+  const RowEntries entries(e, arena, count, J);
+  for (int b = 0; b < motions.packets;) {
+    const int left = motions.packets - b;
+    if (left == 1) solve_row_packets<1>(e, f, arena, entries, b, motions), b += 1;
+    if (left == 2 || left == 4) solve_row_packets<2>(e, f, arena, entries, b, motions), b += 2;
+    if (left == 3 || left > 4) solve_row_packets<3>(e, f, arena, entries, b, motions), b += 3;
+  }
+  for (int i = 0; i < count; ++i)
+    for (int b = i / W; b < motions.packets; ++b) {
+      P sum = P(0.0);
+      for (int k = entries.first[i]; k < entries.first[i + 1]; ++k)
+        sum += P(entries.value[k]) * motions.of(entries.unknown[k], b);
+      for (int j = std::max(i, b * W); j < std::min(count, (b + 1) * W); ++j)
+        G[i * count + j] = G[j * count + i] = lane(sum, j % W);
+    }
+  const double largest = correct_for_mu(e, f, arena, motions, G);
+  const bool small = largest <= cones::corrected;
   if (!small) solve_rows(e, f, arena, count, J, G);
   lock_rows(e, count, J, G);
+  return small ? motions : RowMotions{};
 }
 
 /// Rows that are combinations of fewer rows J: row i is the product of row i of `share` (count x width) with the `width` rows of J that begin at
@@ -154,17 +232,27 @@ struct CombinedRows {
   double* J;  // fewer x nv
   int* first;
   double* share;
+
+  /// Return the forces along the fewer rows, written to `sums`, that equal the forces p along all rows.
+  const double* forces(const double* p, double* sums) const {
+    if (fewer == count) return p;
+    std::fill(sums, sums + fewer, 0.0);
+    for (int i = 0; i < count; ++i)
+      for (int k = 0; k < width; ++k)
+        if (const double entry = share[i * width + k]; entry != 0.0) sums[first[i] + k] += entry * p[i];
+    return sums;
+  }
 };
 
-/// Compute G = B G_fewer B^T of the combined rows, where G_fewer belongs to the fewer rows, and B contains `share`. J: all rows.
-inline void inverse_along_combined(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, const CombinedRows& rows,
-                                   const double* J, double* G) {
+/// Compute G = B G_fewer B^T of the combined rows, where G_fewer belongs to the fewer rows, and B contains `share`. J: all rows. Returns the motions of
+/// the fewer rows.
+inline RowMotions inverse_along_combined(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena,
+                                         const CombinedRows& rows, const double* J, double* G) {
   if (rows.fewer == rows.count) return inverse_along_rows(e, f, arena, rows.count, J, G);
-  const Arena::Scope scope(arena);
   constexpr int width = CombinedRows::width;
   const int n = rows.count, m = rows.fewer;
   double *fewer = arena.take<double>(m * m), *moved = arena.take<double>(m + width);
-  inverse_along_rows(e, f, arena, m, rows.J, fewer);
+  const RowMotions motions = inverse_along_rows(e, f, arena, m, rows.J, fewer);
   for (int i = 0; i < n; ++i) {
     std::fill(moved, moved + m + width, 0.0);
     for (int k = 0; k < width; ++k)
@@ -174,6 +262,7 @@ inline void inverse_along_combined(const LoopEquation<double>& e, const Factor<d
       G[i * n + j] = G[j * n + i] = scalar_product(rows.share + j * width, moved + rows.first[j], width);
   }
   lock_rows(e, n, J, G);
+  return motions;
 }
 
 /// Solve the equation e with the additional forces p (count) along the rows J. Returns the unknowns, valid during the caller's scope; `error`
@@ -189,6 +278,42 @@ inline const double* solve_pushed(const LoopEquation<double>& e, const Factor<do
   const double left = refine(matrix, arena, f, e.lifted(arena, b), y, tolerances::most_corrections);
   if (error) *error = e.relative(left);
   return e.lowered(arena, y);
+}
+
+/// The same from the solution `free` without these forces and the motions of the rows. One correction removes the effect of mu and of rounding; if it
+/// is not small, the equation is solved anew. `fewer` (motions.count): the forces along the rows of `motions`.
+inline const double* solve_pushed(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, int count,
+                                  const double* J, const double* p, const double* free, const double* fewer,
+                                  const RowMotions& motions, double* error = nullptr) {
+  if (!motions.x) return solve_pushed(e, f, arena, count, J, p, error);
+  using P = RowMotions::P;
+  constexpr int W = RowMotions::width;
+  const Saddle<double>& matrix = e.matrix;
+  const int nv = matrix.tree.nv, n = nv + matrix.rows, *unknown = matrix.plan.unknown;
+  double *b = arena.take<double>(n), *x = arena.take<double>(n), *step = arena.take<double>(n);
+  P* forces = arena.take<P>(motions.packets);
+  std::fill(forces, forces + motions.packets, P(0.0));
+  for (int i = 0; i < motions.count; ++i) lane(forces[i / W], i % W) = fewer[i];
+  for (int k = 0; k < n; ++k) {
+    P sum = P(0.0);
+    for (int l = 0; l < motions.packets; ++l) sum += motions.of(k, l) * forces[l];
+    double moved = 0.0;
+    for (int l = 0; l < W; ++l) moved += lane(sum, l);
+    x[unknown[k]] = free[unknown[k]] + moved;
+  }
+  std::copy(e.b, e.b + n, b);
+  for (int i = 0; i < count; ++i) subtract_scaled(b, J + i * nv, -p[i], nv);
+  const double left = residual(matrix, b, x, step);
+  solve(matrix.plan, f, arena, step, arena.take<double>(n));
+  double moved = 0.0, size = 0.0;
+  for (int k = 0; k < nv; ++k) {
+    const double inertia = matrix.inertia ? matrix.inertia[k] : matrix.M[matrix.first_entry(k)];
+    moved += square(step[k]) * inertia, x[k] += step[k], size += square(x[k]) * inertia;
+  }
+  for (int k = nv; k < n; ++k) x[k] += step[k];
+  if (!(moved <= square(cones::corrected_motion) * size)) return solve_pushed(e, f, arena, count, J, p, error);
+  if (error) *error = e.relative(left);
+  return x;
 }
 
 }  // namespace sarrus

@@ -109,10 +109,11 @@ class ConeNewton : public ScaledCones {
   }
   /// Write the entries of G + eps for the active rows.
   void fill(int count, double eps, double* K) const {
+    if (count == n_) std::copy(G_, G_ + n_ * n_, K);
     for (int a = 0; a < count; ++a) {
       const double* G = G_ + active_[a] * n_;
       double* row = K + a * count;
-      for (int b = 0; b < count; ++b) row[b] = G[active_[b]];
+      for (int b = 0; b < count && count < n_; ++b) row[b] = G[active_[b]];
       row[a] += eps;
     }
   }

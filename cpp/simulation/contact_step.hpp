@@ -135,7 +135,8 @@ class ContactStep {
     s_.stiffness = doubles(nv_ + tree_.loop_nv), s_.damping = doubles(nv_ + tree_.loop_nv);
     if (const int n = s_.plan.force_elements.soft_rows()) s_.rows = &(soft_ = {doubles(n * nv_), doubles(n), doubles(n)});
     s_.forces(middle(), x_.q, x_.v, x_.z, tau, z_dot);
-    if (std::any_of(z_dot, z_dot + nz, [](double rate) { return rate != 0.0; })) {
+    flows_ = std::any_of(z_dot, z_dot + nz, [](double rate) { return rate != 0.0; });
+    if (flows_) {
       double* z = doubles(nz);
       for (int k = 0; k < nz; ++k) z[k] = x_.z[k] + 0.5 * h_ * z_dot[k];
       s_.forces(middle(), x_.q, x_.v, z, tau, z_dot);
@@ -196,7 +197,7 @@ class ContactStep {
     if (!solve_all_contacts(rows, e, factor, soft, v_free, v_end, fastest)) return false;
     if (bias.missed(e, v_end, contact_steps::hit_ratio))
       solve_contacts_again(rows, bias, e, factor, soft, v_free, v_end, fastest);
-    for (int k = 0; k < s_.plan.force_elements.nz; ++k) x_.z[k] += h_ * z_dot[k];
+    for (int k = 0; flows_ && k < s_.plan.force_elements.nz; ++k) x_.z[k] += h_ * z_dot[k];
     if (s_.acting) add_work(e.matrix.J, soft, v_end);
     std::copy(v_end, v_end + nv_, x_.v);
     drift();
@@ -232,12 +233,13 @@ class ContactStep {
     if (e.pieces) {
       bias_forces(tree_, arena_, x_.q, x_.v, force);
     } else {
-      const Arena::Scope scope(arena_);
-      const int n = nv_ + e.matrix.rows;
-      double *x = doubles(n), *none = doubles(n), *needs = doubles(n);
-      std::copy(uniform, uniform + nv_, x), std::fill(x + nv_, x + n, 0.0), std::fill(none, none + n, 0.0);
-      residual(e.matrix, none, x, needs);
-      for (int k = 0; k < nv_; ++k) force[k] -= needs[k] + (more ? more[k] * uniform[k] : 0.0);
+      const double* M = e.matrix.M;
+      for (int i = 0; i < nv_; ++i) {
+        const int entries = e.matrix.entries(i);
+        force[i] += (*M++ - (more ? more[i] : 0.0)) * uniform[i];
+        for (int k = 1, j = tree_.column_parent[i]; k < entries; ++k, ++M, j = tree_.column_parent[j])
+          force[i] += *M * uniform[j], force[j] += *M * uniform[i];
+      }
     }
     add_motion_along_rows(tree_, e.matrix.J, uniform, -1.0, turn);
   }
@@ -261,7 +263,7 @@ class ContactStep {
   void move_freely(const LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft, double* v_free) {
     const LoopSolution<double> free = solve_tightly(e, arena_, e.b, factor);
     s_.flag_contradiction(free.error);
-    left_.momentum = free.error;
+    left_.momentum = free.error, free_ = free.x;
     std::fill(impulse_, impulse_ + nv_, 0.0), std::copy_n(free.x + nv_, tree_.loops.rows, impulse_ + nv_);
     std::copy(free.x, free.x + nv_, v_free), soft.soften(v_free, impulse_ + nv_);
     for (int k = 0; k < nv_; ++k) v_free[k] += x_.v[k];
@@ -408,7 +410,9 @@ class ContactStep {
     if (n == 0) return true;
     double *G = doubles(n * n), *least = doubles(n);
     problem.G = G;
-    inverse_along_combined(e, factor, arena_, combine(rows, problem, J), J, G), soft.soften(n, J, G);
+    const CombinedRows combined = combine(rows, problem, J);
+    const RowMotions motions = inverse_along_combined(e, factor, arena_, combined, J, G);
+    soft.soften(n, J, G);
     if (gaps_ != GapTreatment::actual) close_gaps(rows, n, G, w, shift);
     rest_on_loops(e, n, J, G, v_free, shift, w);
     ConeSolution solution = solve_parts(problem, arena_, p, least, limit_);
@@ -441,7 +445,8 @@ class ContactStep {
     for (int i = 0; i < n; ++i)
       if (const double mobility = G[i * n + i]; mobility > 0.0) fastest = std::max(fastest, std::abs(w[i]) / std::sqrt(mobility));
     for (int i = 0; i < n; ++i) pushed_ |= std::abs(p[i]) * std::sqrt(G[i * n + i]) > 10.0 * cones::reached * fastest;
-    const double* x = solve_pushed(e, factor, arena_, n, J, p, &left_.momentum);
+    const double* x =
+        solve_pushed(e, factor, arena_, n, J, p, free_, combined.forces(p, doubles(combined.fewer)), motions, &left_.momentum);
     std::fill(impulse_, impulse_ + nv_, 0.0), std::copy_n(x + nv_, tree_.loops.rows, impulse_ + nv_);
     std::copy(x, x + nv_, v_end), soft.soften(v_end, impulse_ + nv_);
     for (int c = 0; c < nv_; ++c) v_end[c] += x_.v[c];
@@ -541,11 +546,12 @@ class ContactStep {
   double time_, h_;
   int nv_;
   GapTreatment gaps_;
-  bool pushed_ = false;
+  bool pushed_ = false, flows_ = false;  // flows: internal states of elements change
   SoftForces soft_;  // stiffness and damping of force elements between bodies, at the middle of the step
   // (nv + rows) generalised impulse of contacts, stops and dry friction (nv), then multipliers of loops (rows), which have the sign of the saddle
   // equation's solutions
   double* impulse_ = nullptr;
+  const double* free_ = nullptr;  // (nv + rows) solution of the kick without contact impulses, before soft rows
   // (nv) derivative of the impulse of implicit terms with respect to the change of velocity, without the tree's springs; null: not required
   double* late_ = nullptr;
   struct {

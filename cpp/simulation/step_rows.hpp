@@ -2,8 +2,8 @@
 #pragma once
 
 #include "../contact/response.hpp"
-#include "glide.hpp"
 #include "system.hpp"
+#include "uniform_links.hpp"
 
 namespace sarrus {
 
@@ -62,8 +62,8 @@ class StepRows {
     const auto& contacts = elements.all<RigidContact>();
     const auto& shapes = elements.all<CollisionContacts>();
     const auto& stops = elements.all<EndStop>();
-    const Kinematics<double>& k = kinematics_ = Kinematics<double>::over(tree_, doubles(Kinematics<double>::size(tree_)));
-    if (!contacts.empty() || !shapes.empty()) kinematics<double>(tree_, arena_, x_.q, x_.v, uniform(), k);
+    const Kinematics<double>& k = kinematics_;
+    if (!contacts.empty() || !shapes.empty()) kinematics_ = uniform_links(tree_, arena_, x_.q, x_.v);
     const Touching<double> touching = shapes.empty() ? Touching<double>{} : touching_shapes(*shapes.begin(), k);
     if (touching.failed) s_.status = caller_failed;
     stand_ = arena_.take<Standing>(touching.count);
@@ -121,11 +121,6 @@ class StepRows {
 
  private:
   double* doubles(int n) { return arena_.take<double>(static_cast<std::size_t>(n)); }
-  const double* uniform() {
-    double* a = doubles(nv_);
-    uniform_motion<double>(tree_, x_.v, a);
-    return a;
-  }
 
   StepRow& add(bool contact) {
     StepRow& row = row_[count_++];
