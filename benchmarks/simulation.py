@@ -79,6 +79,21 @@ def rows(run: Run) -> list[Row]:
             Row(f"{what}: energy", drift(trajectory), "J"),
         ]
 
+    for name in ("delta", "stewart", "biped"):
+        robot = getattr(sarrus.mechanisms, name)()
+        q = robot.assemble()
+        v = robot.project_velocity(q, np.random.default_rng(1).normal(size=robot.nv))
+        what = f"{name}, a step of the implicit midpoint rule over one of RK4"
+        run.tell(what)
+        ratios = []
+        for _ in range(repeats):  # alternate, because the ratio should not depend on other processes
+            times = [
+                sarrus.simulate(robot, q, v, share * 1.0, method=method).statistics["seconds"]
+                for method in ("implicit_midpoint", "rk4")
+            ]
+            ratios.append(times[0] / times[1])
+        results.append(Row(what, float(np.median(ratios)), "times"))
+
     what = "ladder(8) through its flat positions, RK4"
     seconds, trajectory = runs(what, ladder(8, 1.0), "rk4", 10.0)
     angles = trajectory.q * np.sign(trajectory.v[0])

@@ -69,7 +69,7 @@ template <class T> void step_once(System<T>& s, const T& time, const T& h, const
     case Step::implicit_midpoint:
     case Step::rosenbrock:
       if constexpr (std::is_same_v<T, double> || carries_rates<T>)
-        if (implicit) s.projects() ? implicit_midpoint_on_loops(s, time, h, x) : implicit_midpoint_step(s, time, h, x);
+        if (implicit) s.projects() ? implicit_midpoint_on_loops(s, time, h, x) : void(implicit_midpoint_step(s, time, h, x));
       if constexpr (std::is_same_v<T, double>)
         if (!implicit) rosenbrock_step(s, time, h, x);
       break;

@@ -9,134 +9,27 @@
 // - Loops. The projection is symmetric too (Hairer, Lubich and Wanner V.4.1): the correction at the end is also applied at the beginning. So the
 //   rule is reversible, and energy oscillates without drift in regular motion. In long steps of chaotic chains it may drift.
 //
-// The equation is solved by a fixed-point iteration with M + h D/2 + h^2 K/4 instead of M, where D and K belong to fast dampers and springs of the
+// On loops, the equation is solved by a simplified Newton iteration (midpoint_newton.hpp). It is solved roughly before the loops are closed, because
+// the corrections of the ends change it. Otherwise it is solved by a fixed-point iteration with M + h D/2 + h^2 K/4 instead of M, where D and K belong to fast dampers and springs of the
 // tree's joints. If the iteration does not contract, Newton's method is used, with a derivative by finite differences.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 
-#include "../dynamics/floating_groups.hpp"
 #include "../simd/dense.hpp"
 #include "friction.hpp"
-#include "steps.hpp"
+#include "midpoint_newton.hpp"
 
 namespace sarrus {
-
-/// Convert a displacement u from Cayley's transform of rotations to the exponential.
-template <class T> void as_exponential(const Tree& tree, T* u) {
-  for (int i = 1; i < tree.links; ++i)
-    visit_every(tree.link[i].described, 0, [&](auto joint) { joint.cayley_to_exponential(u + tree.link[i].iv); });
-}
-
-/// The midpoint rule as a fixed-point problem in y = (v1, z1): y is the solution if the rule maps y to itself.
-template <class T> struct MidpointRule {
-  System<T>& s;
-  T time, h;
-  const SimulationState<T>& x;  // v and z are contiguous
-  int nv = s.tree.nv, n = nv + s.plan.force_elements.nz;
-  T *middle = take(n), *rate = take(n), *u = take(nv), *q = take(s.tree.nq);
-  const FloatingGroups<T> groups{s.tree, s.arena};
-  Force<T>*p0 = s.arena.template take<Force<T>>(groups.count),
-  *p1 = s.arena.template take<Force<T>>(groups.count);  // momenta of floating groups at both ends
-
-  MidpointRule(System<T>& system, const T& start, const T& length, const SimulationState<T>& state)
-      : s(system), time(start), h(length), x(state) {
-    if (groups.count > 0) groups.momenta(x.q, x.v, p0);
-    if (s.tree.has_joint_forces) find_late_damping();
-  }
-
-  /// (nv) coefficients of v1 - v0 in the additional damping force of joints whose damping is evaluated after the middle of the step; null: none
-  T *later = nullptr, *late = nullptr;
-  T* M = nullptr;  // (nv x nv) M at the beginning of the step; only if joints have dampers or springs
-  void find_late_damping() {
-    later = take(nv), late = take(nv), M = take(nv * nv);
-    crba(s.tree, s.arena, x.q, M);
-    bool any_later = false;
-    for (int k = 0; k < nv; ++k) {
-      const auto numbers = s.tree.template numbers<T>();
-      const PassiveTerms& f = s.tree.passive[k];
-      const T damping = tangent_damping(T(numbers(f.damping)), f.nonlinear, numbers, x.v[k]), z = damping * h / M[k * nv + k];
-      const auto fast = z > T(2.0);
-      later[k] = select(fast, damping * (T(0.5) - T(1.0) / select(fast, z, T(2.0))), T(0.0));
-      any_later = any_later || any(later[k] > T(0.0));
-    }
-    if (!any_later) later = nullptr;
-  }
-
-  static constexpr double overflow = 1e300;
-
-  T* take(int size) { return s.arena.template take<T>(size); }
-  void apply(const T* y, T* out) {
-    for (int k = 0; k < n; ++k) middle[k] = T(0.5) * (x.v[k] + y[k]);
-    for (int k = 0; k < nv; ++k) u[k] = h * middle[k];
-    as_exponential(s.tree, u);
-    for (int k = 0; k < nv; ++k) u[k] *= T(0.5);
-    integrate(s.tree, x.q, u, q);
-    if (any(s.closes > T(0.5))) project(s, T(time + T(0.5) * h), q, middle);
-    s.watches = s.guards();
-    for (int k = 0; later && k < nv; ++k) late[k] = later[k] * (x.v[k] - y[k]);
-    s.late = later ? late : nullptr;
-    s.evaluate(T(time + T(0.5) * h), q, middle, middle + nv, rate, rate + nv);
-    s.late = nullptr;
-    for (int k = 0; k < n; ++k) out[k] = x.v[k] + h * rate[k];
-    if (groups.count == 0) return;
-    groups.momentum_rates(q, middle, rate, p1);
-    for (int g = 0; g < groups.count; ++g) p1[g] = p0[g] + p1[g] * h;
-    for (int k = 0; k < nv; ++k) u[k] *= T(2.0);
-    integrate(s.tree, x.q, u, q);
-    groups.move_bases(p1, q, out);
-  }
-
-  /// Unit of a velocity or internal state. Errors are relative to its value, but to at least a thousandth of this unit.
-  T unit(int k) const { return k < nv ? s.unit(s.plan.velocity_unit, k) : s.unit(s.plan.z_unit, k - nv); }
-  static constexpr double rest = 1e-3;
-
-  /// Compute the residual out - y, where `out` is the value of the rule at y; return its relative norm.
-  double difference_of(const double* y, const double* out, double* by) const {
-    double sum = 0.0, size = square(rest);
-    for (int k = 0; k < n; ++k) {
-      by[k] = out[k] - y[k];
-      const double w = 1.0 / square(unit(k));
-      sum += by[k] * by[k] * w, size += (out[k] * out[k] + x.v[k] * x.v[k]) * w;
-    }
-    return finite_bits(sum) && finite_bits(size) ? std::sqrt(sum / size) : overflow;
-  }
-
-  /// Compute the derivative (n x n) of the residual y - out by finite differences.
-  void derivative(double* y, const double* out, double* out_varied, double* A) {
-    const double power = s.power;
-    for (int c = 0; c < n; ++c) {
-      const double kept = y[c], delta = 1e-7 * std::max(rest * unit(c), std::abs(kept));
-      y[c] = kept + delta;
-      apply(y, out_varied);
-      y[c] = kept;
-      for (int r = 0; r < n; ++r) A[r * n + c] = (r == c ? 1.0 : 0.0) - (out_varied[r] - out[r]) / delta;
-    }
-    s.power = power;
-  }
-
-  /// Set the state to the end of the step for the solution y.
-  void finish(const T* y) {
-    for (int k = 0; k < nv; ++k) u[k] = T(0.5) * h * (x.v[k] + y[k]);
-    as_exponential(s.tree, u);
-    integrate(s.tree, x.q, u, q);
-    std::copy(q, q + s.tree.nq, x.q);
-    std::copy(y, y + n, x.v);
-    s.work.supplied = h * s.power;
-    if (groups.count == 0) return;
-    // set the momenta to their exact values, because residuals of the iteration would add up over the steps
-    groups.move_bases(p1, x.q, x.v);
-    for (int g = 0; g < groups.count && s.impulses; ++g) s.impulses[g] = p1[g], s.impulses[g] -= p0[g];
-  }
-};
 
 /// Correction of the iteration for linear dampers and springs of joints. It is not used if these are slow.
 class LinearJoints {
  public:
   explicit LinearJoints(const MidpointRule<double>& rule)
       : M_(rule.M), nv_(rule.nv), tree_(rule.s.tree), there_{tree_, rule.s.arena, rule.s.plan, rule.s.parameter} {
-    if (!M_ || tree_.loops.substructures) return;
+    if (!tree_.has_joint_forces || tree_.loops.substructures) return;
+    if (!M_) M_ = there_.arena.take<double>(nv_ * nv_), crba(tree_, there_.arena, rule.x.q, M_);
     PassiveTerms* terms = rule.s.arena.take<PassiveTerms>(nv_);
     std::copy(tree_.passive, tree_.passive + nv_, terms);
     for (int k = 0; k < nv_; ++k) {
@@ -164,7 +57,7 @@ class LinearJoints {
  private:
   // least ratio of h D/2 + h^2 K/4 to the inertia of a joint; below it the plain iteration contracts as fast
   static constexpr double slow = 0.05;
-  const double* M_;
+  double* M_;
   const int nv_;
   Tree tree_;
   System<double> there_;
@@ -172,11 +65,16 @@ class LinearJoints {
   bool acts_ = false;
 };
 
-/// Take a step. `guess`: initial (v, z) of the iteration at the end of the step; null: those at its beginning.
-inline void implicit_midpoint_step(System<double>& s, double time, double h, const SimulationState<double>& x,
-                                   const double* guess = nullptr) {
+/// Take a step. `guess`: initial (v, z) of the iteration at the end of the step; null: those at its beginning. `newton`: if not null and if it
+/// converges, it replaces this iteration; `rough`: the step is preliminary, and need not be accurate. Returns false if the step is not accurate.
+inline bool implicit_midpoint_step(System<double>& s, double time, double h, const SimulationState<double>& x,
+                                   const double* guess = nullptr, MidpointNewton<double>* newton = nullptr, bool rough = false) {
   MidpointRule<double> rule(s, time, h, x);
   const int n = rule.n;
+  if (newton && newton->applies()) {
+    double* y = rule.take(n);
+    if (newton->solve(rule, y, rough)) return rule.finish(y), !rough;
+  }
   double *y = rule.take(n), *out = rule.take(n), *off = rule.take(n), *out_varied = rule.take(n), *step = rule.take(n),
          *A = nullptr;
   std::copy_n(guess ? guess : x.v, n, y);
@@ -213,6 +111,7 @@ inline void implicit_midpoint_step(System<double>& s, double time, double h, con
   if (residual > 1e-7 && s.status == 0.0)  // near singular positions rounding reaches this value
     s.status = residual < rule.overflow ? no_convergence : diverged;
   rule.finish(y);
+  return true;
 }
 
 /// Move a state by the least motion that changes the rows by `position`. Then change its velocity by the least motion that changes the rates of the
@@ -239,6 +138,23 @@ inline bool keeps_loops(const LoopRows<double>&, double residual, const Simulati
   return residual < square(tolerances::no_drift);
 }
 
+/// Violation of the loops at the end of a step: phi, c - J v, and c - J v at the positions that close the loops.
+template <class T> struct EndRows {
+  T *phi, *slip, *slip_closed;
+};
+/// Close the positions at the end of a step. Returns the violation of the loops before that.
+inline EndRows<double> close_end(System<double>& s, double time, const SimulationState<double>& at) {
+  LoopRows<double> rows(s, time, nullptr);
+  Corrections<double> corrections{s, time, nullptr, nullptr};
+  const double residual = rows.evaluate(at.q, rows.phi);
+  rows.subtract_motion(at.v);
+  double *phi = s.arena.take<double>(rows.size()), *slip = s.arena.take<double>(rows.size());
+  std::copy(rows.phi, rows.phi + rows.size(), phi), std::copy(rows.slip, rows.slip + rows.size(), slip);
+  close_positions(rows, corrections, residual, at.q);
+  rows.subtract_motion(at.v);
+  return {phi, slip, rows.slip};
+}
+
 /// Take the step between two projections, which change the constraint rows by equal amounts at its beginning and its end, such that the end satisfies
 /// the loops. These amounts are found in several rounds. All rounds use the same two least motions: one computed at the beginning, and one at the
 /// closed end of the first trial. The resulting error is of second order in the drift.
@@ -256,10 +172,14 @@ template <class T> void implicit_midpoint_on_loops(System<T>& s, const T& time, 
   std::fill(position, position + rows, T(0.0)), std::fill(rate, rate + rows, T(0.0));
 
   LeastMotion<T>& first = *s.least;
-  implicit_midpoint_step(s, time, h, at);
+  MidpointNewton<T> newton(s);
+  bool accurate = implicit_midpoint_step(s, time, h, at, static_cast<const T*>(nullptr), &newton, true);
   std::copy(row, row + size, end);
   const T end_time = time + h, half = time + T(0.5) * h;
-  project(s, end_time, at_end.q, at_end.v);
+  EndRows<T> violation{};
+  if constexpr (std::is_same_v<T, double>)
+    if (!accurate) violation = close_end(s, end_time, at_end);
+  if (accurate) project(s, end_time, at_end.q, at_end.v, nullptr, false);
   LeastMotion<T> last(tree, arena, at_end.q, end_time, s.pfaffian_values(at_end.q, at_end.v));
   std::optional<LeastMotion<T>> middle;
   if (any(s.closes > T(0.5))) {  // symmetric in both ends, so that the step is reversible
@@ -276,24 +196,32 @@ template <class T> void implicit_midpoint_on_loops(System<T>& s, const T& time, 
     add_motion_along_rows(tree, middle->rows(), motion, T(1.0), change);
   };
 
+  const auto correct = [&](const EndRows<T>& end_rows) {
+    for (int r = 0; r < rows; ++r) position[r] -= T(0.5) * end_rows.phi[r], rate[r] += T(0.5) * end_rows.slip_closed[r];
+    // the change of the rates at the beginning also changes the positions at the end
+    for (int i = 0; i < tree.loops.constraints; ++i)
+      if (const Constraint& c = tree.loops.constraint[i]; holonomic(c))
+        for (int r = c.row; r < c.row + c.rows; ++r) position[r] -= T(0.25) * h * end_rows.slip[r];
+    if (middle) as_in_the_middle(position), as_in_the_middle(rate);
+    std::copy(at.v, at.v + size - nq, guess);
+    std::copy(begin, begin + size, row);
+    shift(first, position, rate, q, at);
+    implicit_midpoint_step(s, time, h, at, static_cast<const T*>(guess), &newton);
+    shift(last, position, rate, q, at);
+  };
+
   LeftOpen<T> before;
+  if (!accurate) correct(violation);
   for (int round = 0; round < 10 && !any(s.status > T(0.0)); ++round) {
-    const Arena::Scope scope(arena);
     LoopRows<T> open(s, end_time, s.pfaffian_values(at.q, at.v));
-    const T phi = open.evaluate(at.q, open.phi), slip = open.subtract_motion(at.v);
-    const LeftOpen<T> now = {phi, slip / (T(1.0) + s.squares_of_velocities(at.v))};
+    const T left = open.evaluate(at.q, open.phi), sliding = open.subtract_motion(at.v);
+    const LeftOpen<T> now = {left, sliding / (T(1.0) + s.squares_of_velocities(at.v))};
     // the residual is at rounding level, or a row hardly changes by any motion (singular position)
     if (!goes_on(now, before)) break;
     before = now;
     std::copy(row, row + size, x.q);
     if (keeps_loops(open, now.sum(), start) && !(middle && round == 0)) break;
-    for (int r = 0; r < rows; ++r) position[r] -= T(0.5) * open.phi[r], rate[r] += T(0.5) * open.slip[r];
-    if (middle) as_in_the_middle(position), as_in_the_middle(rate);
-    std::copy(at.v, at.v + size - nq, guess);
-    std::copy(begin, begin + size, row);
-    shift(first, position, rate, q, at);
-    implicit_midpoint_step(s, time, h, at, guess);
-    shift(last, position, rate, q, at);
+    correct({open.phi, open.slip, open.slip});
   }
   s.least = &first;
 }

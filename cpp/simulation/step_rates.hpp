@@ -268,8 +268,9 @@ bool keeps_loops(const LoopRows<Dual<P, R>>& open, const Dual<P, R>& residual, c
 /// Solve the fixed-point equation y = G(y) by Newton's method on values. Then solve (1 - dG/dy) Dy = DG, where DG is the rate of G for constant y.
 /// Columns of dG/dy are computed as rates of G.
 template <class P, class R>
-void implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const Dual<P, R>& h,
-                            const SimulationState<Dual<P, R>>& x, const Dual<P, R>* guess = nullptr) {
+bool implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const Dual<P, R>& h,
+                            const SimulationState<Dual<P, R>>& x, const Dual<P, R>* guess = nullptr,
+                            MidpointNewton<Dual<P, R>>* = nullptr, bool = false) {
   using T = Dual<P, R>;
   Arena& arena = s.arena;
   constexpr int together = directions_of<R>;
@@ -327,6 +328,7 @@ void implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const
   }
   if (rule.groups.count > 0) rule.apply(y, out);  // the momenta at the end depend on y too
   rule.finish(y);
+  return true;
 }
 
 /// Set the rates of sampled efforts to the rates of the parameters from which they are copied.

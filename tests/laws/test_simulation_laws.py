@@ -621,6 +621,20 @@ def test_the_midpoint_rule_goes_back(name):
     assert np.abs(back.v[-1] + v).max() < 1e-10
 
 
+@pytest.mark.parametrize("name", ["four_bar", "delta", "stewart", "biped"])
+def test_both_iterations_of_the_midpoint_rule_have_the_same_solution(name):
+    """Dry friction, here of 1e-200 N m, requires the iteration with evaluations; else a simplified Newton iteration solves the equation. The biped
+    floats. The difference is the rounding of 20 steps.
+    """
+    robot, q, v = in_motion(getattr(sarrus.mechanisms, name)(), 1.0)
+    b = robot.to_builder()
+    sliding = next(j for j in robot.joints if abs(v[robot.joint(j).v_slice]).min() > 0.1 and robot.joint(j).nv == 1)
+    b.set_joint(sliding, dataclasses.replace(robot.joint(sliding).type, friction=1e-200))
+    runs = [sarrus.simulate(r, q, v, 0.04, method="implicit_midpoint", dt=2e-3) for r in (robot, b.build())]
+    assert np.abs(robot.difference(runs[0].q, runs[1].q)).max() < 1e-12
+    assert np.abs(runs[0].v - runs[1].v).max() < 1e-12 * np.abs(v).max() * robot.nv
+
+
 @pytest.mark.parametrize(
     ("seed", "kinds"), [(2933, WITHOUT_CALLERS), (11, OF_NO_TIME), (25, OF_NO_TIME), (2, OF_NO_TIME)]
 )
