@@ -45,7 +45,9 @@ template <class T> struct MidpointRule {
     bool any_later = false;
     for (int k = 0; k < nv; ++k) {
       const T inertia = known ? T(known->M[known->first_entry(k)]) : M[k * nv + k];
-      const T damping = T(s.tree.template numbers<T>()(s.tree.passive[k].damping)), z = damping * h / inertia;
+      const auto numbers = s.tree.template numbers<T>();
+      const PassiveTerms& f = s.tree.passive[k];
+      const T damping = tangent_damping(T(numbers(f.damping)), f.nonlinear, numbers, x.v[k]), z = damping * h / inertia;
       const auto fast = z > T(2.0);
       later[k] = select(fast, damping * (T(0.5) - T(1.0) / select(fast, z, T(2.0))), T(0.0));
       any_later = any_later || any(later[k] > T(0.0));
