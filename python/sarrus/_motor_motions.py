@@ -23,7 +23,7 @@ from ._arrays import Array
 from ._core import tolerances
 from .analysis.closing import prepared
 from .analysis.linear_algebra import sliding_velocities
-from .description.joints import Prismatic, Revolute
+from .description.joints import PASSIVE, Prismatic, Revolute
 from .description.specs import BodySpec, Description, JointSpec
 from .dimensions import AXES, Dimensions, Moves, Tied
 from .dynamics.variants import _rebuilt
@@ -240,10 +240,6 @@ def _of_equal_bodies(d: Description, length: float) -> Description:
     bodies = [dataclasses.replace(b, inertia=Inertia(1.0, (0.0, 0.0, 0.0), length**2 * np.eye(3))) for b in d.bodies]
     joints = []
     for j in d.joints:
-        none = {
-            term: 0.0
-            for term in ("stiffness", "damping", "friction", "armature")
-            if np.any(getattr(j.joint, term, 0.0))
-        }
+        none = {term: 0.0 for term in PASSIVE if term != "rest" and np.any(getattr(j.joint, term, 0.0))}
         joints.append(dataclasses.replace(j, joint=dataclasses.replace(j.joint, **none)) if none else j)
     return dataclasses.replace(d, bodies=tuple(bodies), joints=tuple(joints), springs=())

@@ -94,7 +94,9 @@ def directions(robot, rng, count=4):
             for term in ("stiffness", "damping", "friction", "armature"):
                 if (where := names.get(f"{spec.name}.{term}")) is not None:
                     d[where] *= np.broadcast_to(getattr(spec.joint, term), where.stop - where.start) > 0.1
-            for term in ("quadratic_stiffness", "cubic_stiffness") if spec.joint.quaternion else ():  # equal about all axes
+            for term in (
+                ("quadratic_stiffness", "cubic_stiffness") if spec.joint.quaternion else ()
+            ):  # equal about all axes
                 d[names.get(f"{spec.name}.{term}", slice(0))] = 0.0
         return d
 

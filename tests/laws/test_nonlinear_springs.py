@@ -169,6 +169,19 @@ def test_variants_files_and_generated_code(robot, tmp_path):
     assert np.array_equal(again.inverse_dynamics(q, v, a), robot.inverse_dynamics(q, v, a))
 
 
+@pytest.mark.parametrize("name", ["motor", "pin", "guide", "wrist"])
+def test_reference_member(name):
+    """The other formulation of forward dynamics has the same accelerations."""
+    b = sarrus.mechanisms.slider_crank().to_builder()
+    b.set_joint(name, dataclasses.replace(sarrus.mechanisms.slider_crank().joint(name).type, **TERMS))
+    robot = b.build()
+    q, tau = robot.assemble(), np.linspace(-1.0, 1.0, robot.nv)
+    v = robot.project_velocity(q, np.linspace(0.3, 1.0, robot.nv))
+    expected = robot.forward_dynamics(q, v, tau)
+    found = robot.forward_dynamics(q, v, tau, solver="reference-member")
+    assert_allclose(found, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
+
+
 METHODS = ("rk4", "dopri5", "rkmk4", "implicit_midpoint", "rosenbrock", "independent", "contact")
 
 

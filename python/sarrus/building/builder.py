@@ -571,7 +571,7 @@ class Builder(Changes):
         offset : coordinates of the motors if all joints are at zero, number or (motors,) [rad; m if linear]
         base : name of the body or frame that carries the motors; default: the parent of the first joint
         linear : True if the motors move along a line; their coordinates are displacements [m]
-        properties : limits, velocity_limit, effort_limit, damping, friction, stiffness, rest of the motors, as for every joint type: one value, or a
+        properties : limits, velocity_limit, effort_limit, damping, friction, stiffness, rest and nonlinear terms of the motors, as for every joint type: one value, or a
             list with a value for each motor
 
         Raises

@@ -15,7 +15,7 @@ from .._arrays import Array, ArrayLike, NDArray, checked_truth, common_axes, rea
 from .._core import Status
 from .._core.spatial import motion_matrix, quaternion_from_rotation
 from ..analysis.linear_algebra import applied, transposed
-from ..description.joints import Free
+from ..description.joints import PASSIVE, Free
 from ..description.specs import Description, FrameSpec, JointSpec
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.reactions import joint_bases
@@ -216,7 +216,7 @@ def _decomposed(robot: LoopFunctions, member: str, paths: list[list[JointSpec]])
 
 def _without_terms(spec: JointSpec) -> JointSpec:
     """Return the joint without springs, friction and armature."""
-    zeros = dict.fromkeys(("damping", "friction", "armature", "stiffness", "rest"), 0.0)
+    zeros = dict.fromkeys(PASSIVE, 0.0)
     return replace(spec, joint=replace(spec.joint, **zeros))
 
 
