@@ -135,7 +135,7 @@ void plain_tree_derivatives(const Tree& tree, Arena& arena, const RneaInput<T>& 
 }
 template <class R, class T>
 void plain_tree_derivatives(const Tree& tree, Arena& arena, const RneaInput<T>& in, T* by_q, T* by_v) {
-  plain_tree_derivatives<R>(tree, arena, in, TreeMotion<T>(tree, arena, in), by_q, by_v);
+  plain_tree_derivatives<R>(tree, arena, in, TreeMotion<T>::at(tree, arena, in), by_q, by_v);
 }
 
 /// Compute d tau / d q and d tau / d v (nv x nv each); d tau / d a is the mass matrix.

@@ -88,79 +88,110 @@ inline bool moves_by_rates(const Link& b) {
   });
 }
 
-/// Compute V and A of a link about a point of the world; returns the vector from the point to the link's origin.
-template <class T>
-Vec3<T> motion_about(const Tree& tree, const Kinematics<T>& k, int link, const Vec3<T>& origin, Motion<T>& V, Motion<T>& A) {
-  const LinkMotion<T>& b = k.link[link];
-  const Vec3<T> r = b.X.p - origin;
-  V = {b.V.angular, b.V.linear + cross(r, b.V.angular)};
-  A = {b.A.angular, b.A.linear - cross(b.V.angular, b.V.linear) + cross(r, b.A.angular) - tree.numbers<T>()(tree.gravity)};
-  return r;
-}
+/// Pose of a body in the world; its spatial velocity, and acceleration minus gravity, about the root body's origin.
+template <class T> struct MovedLink {
+  Transform<T> X;
+  Motion<T> V, A;
+};
 
-/// Compute velocities, accelerations and columns of all bodies outwards, then sum the quantities of each body over its subtree.
-template <class T>
-void move_columns(const Tree& tree, const Kinematics<T>& k, const RneaInput<T>& in, MovedColumn<T>* column,
-                  CarriedMotion<T>* carried) {
-  using Vec = Vec3<T>;
-  const auto numbers = tree.numbers<T>();
-  const auto motion = [&](int link, const Vec& origin, Motion<T>& V, Motion<T>& A) {
-    return motion_about(tree, k, link, origin, V, A);
-  };
-  for (int i = 1; i < tree.links; ++i) {
-    const Link& b = tree.link[i];
-    const Vec origin = k.link[b.root].X.p;
-    Motion<T> V, A, V_p, A_p;
-    const Vec r = motion(i, origin, V, A);
-    motion(b.parent, origin, V_p, A_p);
-    const bool rates = moves_by_rates(b);
-    Motion<T> joint_velocity = Motion<T>::zero();
-    for (int c = b.iv; c < b.iv + b.nv; ++c) {
-      MovedColumn<T>& entry = column[c];
-      entry.S = {k.column[c].angular, k.column[c].linear + cross(r, k.column[c].angular)};
-      entry.S1 = cross_motion(V_p, entry.S);
-      entry.S2 = cross_motion(A_p, entry.S) + cross_motion(V_p, entry.S1);
-      joint_velocity = joint_velocity + entry.S * in.v[c];
-      if (rates) V_p = V_p + entry.S * in.v[c], A_p = A_p + entry.S * in.a[c] + entry.S1 * in.v[c];
-    }
-    for (int c = b.iv; c < b.iv + b.nv; ++c) {
-      column[c].twice = column[c].S1 * T(2.0);
-      if (!rates) column[c].twice = column[c].twice + cross_motion(joint_velocity, column[c].S);
-    }
-
-    CarriedMotion<T>& subtree = carried[i];
-    subtree.I = transformed(Transform<T>{k.link[i].X.R, r}, numbers(b.inertia));
-    const Vec &w = V.angular, &u = V.linear, &h = subtree.I.h;
-    const Mat3<T> J = euler_tensor(subtree.I.I).matrix();
-    for (int n = 0; n < 3; ++n) subtree.K.col(n) = cross(w, Vec(J.col(n))) + u * h(n);
-    const T trace = subtree.K(0, 0) + subtree.K(1, 1) + subtree.K(2, 2);
-    for (int n = 0; n < 3; ++n) subtree.K(n, n) -= trace;
-    subtree.l = u * subtree.I.m + cross(w, h);
-    subtree.f = subtree.I * A;
-    subtree.f += cross_force(V, subtree.I * V);
-  }
-  for (int n = 0; n < in.wrenches; ++n) {
-    const int i = in.wrench[n].link;
-    if (i == 0) continue;
-    const Transform<T>& X = k.link[i].X;
-    carried[i].f -= Transform<T>{X.R, X.p - k.link[tree.link[i].root].X.p}.to_parent(in.wrench[n].in_link());
-  }
-  for (int i = tree.links - 1; i > 0; --i)
-    if (tree.link[i].parent > 0) carried[tree.link[i].parent] += carried[i];
-}
-
-/// A tree in motion.
+/// A tree in motion: its bodies and columns, and the quantities of each body summed over its subtree.
 template <class T> struct TreeMotion {
-  Kinematics<T> k;
+  MovedLink<T>* link;
   MovedColumn<T>* column;
   CarriedMotion<T>* carried;
 
-  TreeMotion(const Tree& tree, Arena& arena, const RneaInput<T>& in)
-      : k(Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)))),
+  /// X, columns: poses in the parents, and columns of the joints that visit() does not inline.
+  TreeMotion(const Tree& tree, Arena& arena, const RneaInput<T>& in, Poses<T> X, const Motion<T>* columns)
+      : link(arena.take<MovedLink<T>>(tree.links)),
         column(arena.take<MovedColumn<T>>(tree.nv)),
         carried(arena.take<CarriedMotion<T>>(tree.links)) {
-    kinematics(tree, arena, in.q, in.v, in.a, k, in.ground);
-    move_columns(tree, k, in, column, carried);
+    move(tree, in, X, columns);
+    carry(tree, in);
+  }
+  static TreeMotion at(const Tree& tree, Arena& arena, const RneaInput<T>& in) {
+    Transform<T>* X = arena.take<Transform<T>>(tree.links);
+    Motion<T>* columns = arena.take<Motion<T>>(tree.nv);
+    joint_poses(tree, arena, in.q, X, columns);
+    return TreeMotion(tree, arena, in, Poses<T>{X}, columns);
+  }
+
+  const Vec3<T>& origin(const Tree& tree, int i) const { return link[i == 0 ? 0 : tree.link[i].root].X.p; }
+  /// Compute V and A of a link about a point of the world.
+  void about(const Tree& tree, int i, const Vec3<T>& p, Motion<T>& V, Motion<T>& A) const {
+    const Vec3<T> r = p - origin(tree, i);
+    V = link[i].V, A = link[i].A;
+    V.linear += cross(V.angular, r), A.linear += cross(A.angular, r);
+  }
+
+ private:
+  /// Outward pass: motions and columns.
+  SARRUS_NOINLINE void move(const Tree& tree, const RneaInput<T>& in, Poses<T> X, const Motion<T>* columns) {
+    using Vec = Vec3<T>;
+    Motion<T> V = Motion<T>::zero(), A = V;
+    if (in.ground.velocity) V = load_motion(in.ground.velocity);
+    if (in.ground.acceleration) A = load_motion(in.ground.acceleration);
+    A.linear -= cross(V.angular, V.linear) + tree.numbers<T>()(tree.gravity);
+    link[0] = {Transform<T>::identity(), V, A};
+    for (int i = 1; i < tree.links; ++i) {
+      const Link& b = tree.link[i];
+      MovedLink<T>& body = link[i];
+      body.X = b.parent == 0 ? X[i] : link[b.parent].X * X[i];
+      const Vec& o = link[b.root].X.p;
+      const Vec r = body.X.p - o;
+      V = link[b.parent].V, A = link[b.parent].A;  // of the frame with which a column moves
+      if (b.parent == 0) V.linear += cross(V.angular, o), A.linear += cross(A.angular, o);
+      visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
+        const auto S = joint.subspace(columns + b.iv);
+        bool rates = joint.nv == 1;
+        if constexpr (std::is_same_v<decltype(joint), General>) rates = moves_by_rates(b);
+        Motion<T> V_J = Motion<T>::zero(), A_J = V_J;
+        for (int k = 0; k < joint.nv; ++k) {
+          MovedColumn<T>& c = column[b.iv + k];
+          const T &v = in.v[b.iv + k], &a = in.a[b.iv + k];
+          const Motion<T> s = turned(body.X.R, S.column[k]);
+          c.S = {s.angular, s.linear + cross(r, s.angular)};
+          c.S1 = cross_motion(V, c.S);
+          c.S2 = cross_motion(A, c.S) + cross_motion(V, c.S1);
+          c.twice = c.S1 * T(2.0);
+          const Motion<T> V_c = c.S * v, A_c = c.S * a + c.S1 * v;
+          if (rates)
+            V = V + V_c, A = A + A_c;
+          else
+            V_J = V_J + V_c, A_J = A_J + A_c;
+        }
+        for (int k = 0; k < joint.nv && !rates; ++k) {
+          MovedColumn<T>& c = column[b.iv + k];
+          c.twice = c.twice + cross_motion(V_J, c.S);
+        }
+        body.V = V + V_J, body.A = A + A_J;
+      });
+    }
+  }
+
+  /// Compute the inertia and forces of each body, then sum them over its subtree.
+  SARRUS_NOINLINE void carry(const Tree& tree, const RneaInput<T>& in) {
+    using Vec = Vec3<T>;
+    for (int i = 1; i < tree.links; ++i) {
+      const Motion<T>&V = link[i].V, &A = link[i].A;
+      CarriedMotion<T>& subtree = carried[i];
+      subtree.I = transformed(Transform<T>{link[i].X.R, link[i].X.p - origin(tree, i)}, tree.numbers<T>()(tree.link[i].inertia));
+      const Vec &w = V.angular, &u = V.linear, &h = subtree.I.h;
+      const Mat3<T> J = euler_tensor(subtree.I.I).matrix();
+      for (int n = 0; n < 3; ++n) subtree.K.col(n) = cross(w, Vec(J.col(n))) + u * h(n);
+      const T trace = subtree.K(0, 0) + subtree.K(1, 1) + subtree.K(2, 2);
+      for (int n = 0; n < 3; ++n) subtree.K(n, n) -= trace;
+      subtree.l = u * subtree.I.m + cross(w, h);
+      subtree.f = subtree.I * A;
+      subtree.f += cross_force(V, subtree.I * V);
+    }
+    for (int n = 0; n < in.wrenches; ++n) {
+      const int i = in.wrench[n].link;
+      if (i == 0) continue;
+      const Transform<T>& X = link[i].X;
+      carried[i].f -= Transform<T>{X.R, X.p - origin(tree, i)}.to_parent(in.wrench[n].in_link());
+    }
+    for (int i = tree.links - 1; i > 0; --i)
+      if (tree.link[i].parent > 0) carried[tree.link[i].parent] += carried[i];
   }
 };
 

@@ -26,16 +26,26 @@ Lanes inverse(const Call<Lanes>& call) {
 Lanes forward(const Call<Lanes>& call) {
   const auto& [tree, arena, parameters, in, wrench, out] = call;
   const LoopInput<Lanes> state = {in[0], in[1], in[2], call.wrenches(), wrench};
-  tree_dynamics_derivatives(tree, arena, state, ForwardDerivatives<Lanes>::over(tree.nv, out),
-                            [&, &tree = tree, &arena = arena](const RneaInput<Lanes>& motion, Lanes* by_q, Lanes* by_v) {
-                              plain_tree_derivatives<Lanes>(tree, arena, motion, by_q, by_v);
-                            });
+  tree_dynamics_derivatives(
+      tree, arena, state, ForwardDerivatives<Lanes>::over(tree.nv, out),
+      [&, &tree = tree, &arena = arena](const RneaInput<Lanes>& motion, const RneaWork<Lanes>& work, Lanes* by_q, Lanes* by_v) {
+        plain_tree_derivatives<Lanes>(tree, arena, motion, TreeMotion<Lanes>(tree, arena, motion, work.poses(), work.columns),
+                                      by_q, by_v);
+      });
   return Lanes(0.0);
+}
+
+/// Return true if the matrices of as many states as there are lanes, which are written, solved and copied, exceed the nearer caches. Then states are
+/// computed one by one, with lanes for columns.
+bool matrices_leave_the_cache(std::int64_t numbers) {
+  constexpr std::int64_t cache = 1 << 17;
+  return numbers * std::int64_t(sizeof(Lanes)) > cache;
 }
 
 template <Operation op, Lanes (*kernel)(const Call<Lanes>&)>
 void many_of_a_tree(const Tree& tree, const Parameters& p, const Rows& rows, std::int64_t begin, std::int64_t end) {
-  if (tree.loops.rows + tree.loops.rotor_rows > 0 || !is_plain_tree(tree)) return one_by_one<op>(tree, p, rows, begin, end);
+  if (tree.loops.rows + tree.loops.rotor_rows > 0 || !is_plain_tree(tree) || matrices_leave_the_cache(rows.out_size))
+    return one_by_one<op>(tree, p, rows, begin, end);
   in_packets<tree_lanes, false>(kernel, tree, p, rows, begin, end, [](std::int64_t) {});
 }
 

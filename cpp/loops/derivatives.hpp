@@ -259,7 +259,7 @@ template <class R> class ForwardSensitivity {
   void prepare() {
     if (!is_plain_tree(tree_) || !has_plain_rows(tree_)) return;
     const RneaInput<double> in = {in_.q, in_.v, equation_.a, {}, in_.wrenches, in_.wrench};
-    const TreeMotion<double> motion(tree_, arena_, in);
+    const auto motion = TreeMotion<double>::at(tree_, arena_, in);
     by_q_ = arena_.take<double>(tree_.nv * tree_.nv), by_v_ = arena_.take<double>(tree_.nv * tree_.nv);
     plain_tree_derivatives<R>(tree_, arena_, in, motion, by_q_, by_v_);
     rows_.emplace(tree_, arena_, motion, equation_.lambda);
@@ -411,7 +411,7 @@ template <class R> class ForwardSensitivity {
   std::optional<RowDerivatives<double>> rows_;
 };
 
-/// Without loops: M Da = Dtau - D(M a + h). `inverse_dynamics` computes the derivatives of M a + h.
+/// Without loops: M Da = Dtau - D(M a + h). `inverse_dynamics` computes the derivatives of M a + h; it may use the poses of a recursion.
 template <class T, class Inverse>
 void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<T>& in, const ForwardDerivatives<T>& out,
                                Inverse inverse_dynamics) {
@@ -422,7 +422,7 @@ void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<T
   factorise(tree, arena, L);
   for (int k = 0; k < n; ++k) a[k] = in.tau[k] - a[k];
   solve_inward(tree, L, a, 1), solve_outward(tree, L, a, 1);
-  inverse_dynamics(RneaInput<T>{in.q, in.v, a, {}, in.wrenches, in.wrench}, out.q, out.v);
+  inverse_dynamics(RneaInput<T>{in.q, in.v, a, {}, in.wrenches, in.wrench}, work, out.q, out.v);
   const RowSolver<T> by_mass(tree, arena, L);
   std::fill(out.displacement, out.displacement + 2 * n * n, T(0.0)), std::fill(out.velocity, out.residual + 2 * n, T(0.0));
   for (int k = 0; k < n; ++k) out.displacement[k * n + k] = out.change[k * n + k] = T(1.0);
@@ -445,9 +445,12 @@ void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<T
 template <class R>
 void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<double>& in,
                                const ForwardDerivatives<double>& out) {
-  tree_dynamics_derivatives(tree, arena, in, out, [&](const RneaInput<double>& motion, double* by_q, double* by_v) {
-    inverse_dynamics_derivatives<R>(tree, arena, motion, by_q, by_v);
-  });
+  tree_dynamics_derivatives(
+      tree, arena, in, out, [&](const RneaInput<double>& motion, const RneaWork<double>& work, double* by_q, double* by_v) {
+        if (!is_plain_tree(tree)) return inverse_dynamics_derivatives<R>(tree, arena, motion, by_q, by_v);
+        plain_tree_derivatives<R>(tree, arena, motion, TreeMotion<double>(tree, arena, motion, work.poses(), work.columns), by_q,
+                                  by_v);
+      });
 }
 
 /// Basis of all motions that the loops allow: P = L L^T M with M-orthonormal columns of L. A displacement, or a change of v, is denoted by d. Its

@@ -86,9 +86,9 @@ template <class T> class RowDerivatives {
   void derive(const Tree& tree, Arena& arena, const TreeMotion<T>& motion, const Constraint& c, const T* lambda, T* force) {
     const auto numbers = tree.numbers<T>();
     const LoopJoint& joint = std::get<LoopJoint>(c.kind);
-    const Transform<T> X = motion.k.link[c.child].X * numbers(c.X_child);
+    const Transform<T> X = motion.link[c.child].X * numbers(c.X_child);
     Motion<T> V_c, A_c, V_b, A_b;
-    motion_about(tree, motion.k, c.child, X.p, V_c, A_c), motion_about(tree, motion.k, c.parent, X.p, V_b, A_b);
+    motion.about(tree, c.child, X.p, V_c, A_c), motion.about(tree, c.parent, X.p, V_b, A_b);
     const Motion<T> both = V_c + V_b;
     Force<T> f = Force<T>::zero();
     for (int r = 0; r < c.rows; ++r) {
@@ -100,7 +100,7 @@ template <class T> class RowDerivatives {
     Force<T>* turned = arena.take<Force<T>>(c.columns);
     for (int k = 0; k < c.columns; ++k) {
       const MovedColumn<T>& moved = motion.column[c.column[k]];
-      const Vec3<T> r = X.p - motion.k.link[tree.link[tree.column_link[c.column[k]]].root].X.p;
+      const Vec3<T> r = X.p - motion.origin(tree, tree.column_link[c.column[k]]);
       const auto about = [&](const Motion<T>& m) { return Motion<T>{m.angular, m.linear + cross(m.angular, r)}; };
       S[k] = about(moved.S), turned[k] = cross_force(S[k], f);
       const Motion<T> S1 = about(moved.S1), across = cross_motion(V_b, S[k]);
