@@ -143,14 +143,24 @@ template <class T> struct EndRows {
   T *phi, *slip, *slip_closed;
 };
 /// Close the positions at the end of a step. Returns the violation of the loops before that.
-inline EndRows<double> close_end(System<double>& s, double time, const SimulationState<double>& at) {
-  LoopRows<double> rows(s, time, nullptr);
-  Corrections<double> corrections{s, time, nullptr, nullptr};
-  const double residual = rows.evaluate(at.q, rows.phi);
+template <class T> EndRows<T> close_end(System<T>& s, const T& time, const SimulationState<T>& at) {
+  LoopRows<T> rows(s, time, nullptr);
+  const auto copied = [&](const T* from) {
+    T* to = s.arena.template take<T>(rows.size());
+    std::copy(from, from + rows.size(), to);
+    return to;
+  };
+  const T residual = rows.evaluate(at.q, rows.phi);
   rows.subtract_motion(at.v);
-  double *phi = s.arena.take<double>(rows.size()), *slip = s.arena.take<double>(rows.size());
-  std::copy(rows.phi, rows.phi + rows.size(), phi), std::copy(rows.slip, rows.slip + rows.size(), slip);
-  close_positions(rows, corrections, residual, at.q);
+  T *phi = copied(rows.phi), *slip = copied(rows.slip);
+  if constexpr (carries_rates<T>) {
+    project(s, time, at.q, at.v, nullptr, false);
+    rows.evaluate(at.q, rows.phi);
+  } else {
+    if (residual <= square(tolerances::no_drift)) return {phi, slip, slip};
+    Corrections<T> corrections{s, time, nullptr, nullptr};
+    close_positions(rows, corrections, residual, at.q);
+  }
   rows.subtract_motion(at.v);
   return {phi, slip, rows.slip};
 }
@@ -164,7 +174,9 @@ template <class T> void implicit_midpoint_on_loops(System<T>& s, const T& time, 
   const int nq = tree.nq, nv = tree.nv, rows = tree.loops.rows, size = s.size();
   const auto take = [&](int count) { return arena.template take<T>(count); };
   T *position = take(rows), *rate = take(rows), *q = take(nq);  // changes of the rows, and changes of their rates
-  T *begin = take(size), *row = take(size), *guess = take(size), *end = take(size);
+  T *begin = take(size), *row = take(size), *end = take(size);
+  // v and z, and sampled values: of the last solution, and at its beginning
+  T *guess = take(size - nq), *begun = take(size - nq);
   const auto start = SimulationState<T>::of(tree, begin), at = SimulationState<T>::of(tree, row),
              at_end = SimulationState<T>::of(tree, end);
   std::copy(x.q, x.q + size, begin);  // q, v and z are contiguous
@@ -173,13 +185,20 @@ template <class T> void implicit_midpoint_on_loops(System<T>& s, const T& time, 
 
   LeastMotion<T>& first = *s.least;
   MidpointNewton<T> newton(s);
-  bool accurate = implicit_midpoint_step(s, time, h, at, static_cast<const T*>(nullptr), &newton, true);
+  const auto step = [&](const T* from, bool rough) {
+    std::copy(at.v, at.v + size - nq, begun);
+    const bool accurate = implicit_midpoint_step(s, time, h, at, from, &newton, rough);
+    std::copy(at.v, at.v + size - nq, guess);
+    return accurate;
+  };
+  const bool accurate = step(nullptr, true);
   std::copy(row, row + size, end);
   const T end_time = time + h, half = time + T(0.5) * h;
   EndRows<T> violation{};
-  if constexpr (std::is_same_v<T, double>)
-    if (!accurate) violation = close_end(s, end_time, at_end);
-  if (accurate) project(s, end_time, at_end.q, at_end.v, nullptr, false);
+  if (accurate)
+    project(s, end_time, at_end.q, at_end.v, nullptr, false);
+  else
+    violation = close_end(s, end_time, at_end);
   LeastMotion<T> last(tree, arena, at_end.q, end_time, s.pfaffian_values(at_end.q, at_end.v));
   std::optional<LeastMotion<T>> middle;
   if (any(s.closes > T(0.5))) {  // symmetric in both ends, so that the step is reversible
@@ -203,10 +222,10 @@ template <class T> void implicit_midpoint_on_loops(System<T>& s, const T& time, 
       if (const Constraint& c = tree.loops.constraint[i]; holonomic(c))
         for (int r = c.row; r < c.row + c.rows; ++r) position[r] -= T(0.25) * h * end_rows.slip[r];
     if (middle) as_in_the_middle(position), as_in_the_middle(rate);
-    std::copy(at.v, at.v + size - nq, guess);
     std::copy(begin, begin + size, row);
     shift(first, position, rate, q, at);
-    implicit_midpoint_step(s, time, h, at, static_cast<const T*>(guess), &newton);
+    for (int k = 0; k < size - nq; ++k) guess[k] += at.v[k] - begun[k];
+    step(guess, false);
     shift(last, position, rate, q, at);
   };
 

@@ -121,15 +121,17 @@ template <class P, class R> struct LeastMotion<Dual<P, R>> {
   LeastMotion(const Tree& t, Arena& a, const T* at, const T& now, const T*, const bool* = nullptr)
       : tree(t), arena(a), q(copy(a, t.nq, at)), time(now), plain(t, a, values_of(a, t.nq, at), now.value, nullptr) {
     x = arena.template take<T>(tree.nv + plain.e.matrix.rows);
+    J_ = arena.template take<T>(tree.loops.entries), at_rest_ = arena.template take<T>(tree.nv);
   }
 
-  /// Compute J; valid during the caller's scope.
-  const T* rows() const {
-    T* J = arena.template take<T>(tree.loops.entries);
+  /// Return J.
+  const T* rows() {
+    if (std::exchange(has_rows_, true)) return J_;
+    const Arena::Scope scope(arena);
     ConstraintRows<T> output;
-    output.J = J;
+    output.J = J_;
     constraint_rows(tree, arena, place(tree, arena, q, &time, static_cast<const T*>(nullptr)), output, 0, tree.loops.constraints);
-    return J;
+    return J_;
   }
   const T* along(const T* change, double share) {
     const int n = tree.nv, rows = tree.loops.rows, all = n + plain.e.matrix.rows;
@@ -157,6 +159,9 @@ template <class P, class R> struct LeastMotion<Dual<P, R>> {
   }
 
  private:
+  T *J_, *at_rest_;  // rows, and the generalised force at rest; computed at their first use
+  bool has_rows_ = false, has_rest_ = false;
+
   static const T* copy(Arena& arena, int n, const T* from) {
     T* to = arena.template take<T>(n);
     std::copy(from, from + n, to);
@@ -169,10 +174,11 @@ template <class P, class R> struct LeastMotion<Dual<P, R>> {
     P size = P(0.0);
     for (int k = 0; k < n; ++k) size = sarrus::most(size, P(abs(x[k].value) / tree.numbers<P>()(tree.unit[k])));
     if (!any(size > P(3e-12))) return;
-    T *inertial = arena.template take<T>(n), *rest = arena.template take<T>(n);
+    T* inertial = arena.template take<T>(n);
     const T* zero = zeros<T>(arena, n);
-    rnea(tree, arena, RneaInput<T>{q, zero, x}, inertial), rnea(tree, arena, RneaInput<T>{q, zero, zero}, rest);
-    for (int k = 0; k < n; ++k) side[k] -= inertial[k] - rest[k];
+    rnea(tree, arena, RneaInput<T>{q, zero, x}, inertial);
+    if (!std::exchange(has_rest_, true)) rnea(tree, arena, RneaInput<T>{q, zero, zero}, at_rest_);
+    for (int k = 0; k < n; ++k) side[k] -= inertial[k] - at_rest_[k];
     each_entry_of_rows(tree.loops, rows(), [&](const Constraint&, int row, int column, const T& entry) {
       side[column].rate = side[column].rate - entry.rate * R(x[n + row].value);
       side[n + row].rate = side[n + row].rate - entry.rate * R(x[column].value);
@@ -265,12 +271,48 @@ bool keeps_loops(const LoopRows<Dual<P, R>>& open, const Dual<P, R>& residual, c
   return !any(residual.value > P(square(tolerances::no_drift))) && !left.exceeds(size, 1e-12);
 }
 
-/// Solve the fixed-point equation y = G(y) by Newton's method on values. Then solve (1 - dG/dy) Dy = DG, where DG is the rate of G for constant y.
-/// Columns of dG/dy are computed as rates of G.
+/// Iterate y = G(y) for values and rates at once, to an accuracy relative to both: their errors decrease by the same factor in a round. Returns false if
+/// the iteration does not contract.
+template <class P, class R, class Evaluate>
+bool iterate_with_rates(MidpointRule<Dual<P, R>>& rule, double accuracy, Dual<P, R>* y, Dual<P, R>* next, Evaluate&& evaluate) {
+  constexpr int most_rounds = 20;
+  constexpr double slowest = 0.2, rounding = 1e-13;
+  double before = 1.0;
+  for (int round = 0; round < most_rounds; ++round) {
+    evaluate(y, next);
+    P off = P(0.0), size[directions_of<R>];
+    for (int d = 0; d < directions_of<R>; ++d) {
+      size[d] = P(1.0);
+      for (int k = 0; k < rule.n; ++k) size[d] = most(size[d], P(abs(along(next[k].rate, d)) / rule.unit(k).value));
+    }
+    for (int k = 0; k < rule.n; ++k) {
+      const P unit = rule.unit(k).value;
+      off = most(off, P(abs(next[k].value - y[k].value) / (unit + abs(y[k].value))));
+      for (int d = 0; d < directions_of<R>; ++d)
+        off = most(off, P(abs(along(next[k].rate, d) - along(y[k].rate, d)) / (unit * size[d])));
+      y[k] = next[k];
+    }
+    double now = 0.0;
+    for (int l = 0; l < width_of<P>; ++l) {
+      if (!finite_bits(double(lane(off, l)))) return false;
+      now = std::max(now, double(lane(off, l)));
+    }
+    if (now == 0.0) return true;
+    const double ratio = now / std::exchange(before, now);
+    if (round > 0 && (now * ratio <= accuracy || (now <= rounding && ratio > slowest))) return true;
+    if (round > 0 && ratio > slowest) return false;
+  }
+  return false;
+}
+
+/// Solve the fixed-point equation y = G(y) by this iteration, or by Newton's method on values. Newton's method then solves (1 - dG/dy) Dy = DG, where
+/// DG is the rate of G for constant y. Columns of dG/dy are computed as rates of G.
 template <class P, class R>
 bool implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const Dual<P, R>& h,
                             const SimulationState<Dual<P, R>>& x, const Dual<P, R>* guess = nullptr,
-                            MidpointNewton<Dual<P, R>>* = nullptr, bool = false) {
+                            MidpointNewton<Dual<P, R>>* = nullptr, bool rough = false) {
+  constexpr double fine = 1e-15, preliminary = 1e-9;
+  rough = rough && !any(s.closes.value > P(0.5));
   using T = Dual<P, R>;
   Arena& arena = s.arena;
   constexpr int together = directions_of<R>;
@@ -288,11 +330,18 @@ bool implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const
       for (int k = 0; k < n; ++k) lane(b[k], l) = side[k];
     }
   };
-  for (int k = 0; k < n; ++k) y[k] = {guess ? guess[k].value : x.v[k].value, R(0.0)};
   const T status = s.status;
+  for (int k = 0; k < n; ++k) y[k] = guess ? guess[k] : x.v[k];
+  // keep only the status of the last round
+  if (iterate_with_rates(rule, rough ? preliminary : fine, y, out,
+                         [&](const T* from, T* to) { s.status = status, rule.apply(from, to); })) {
+    rule.finish(y);
+    return !rough;
+  }
+  for (int k = 0; k < n; ++k) y[k] = {guess ? guess[k].value : x.v[k].value, R(0.0)};
   constexpr int most_rounds = 20;
   for (int round = 1;; ++round) {
-    s.status = status;  // keep only the status of the last round
+    s.status = status;
     rule.apply(y, fixed_point);
     for (int first = 0; first < n; first += together) {
       const int count = std::min(together, n - first);
