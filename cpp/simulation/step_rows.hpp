@@ -285,8 +285,9 @@ class StepRows {
     double nearest = square(reach);
     const int count = std::min(static_cast<int>(x_.z[all.iz + 1]), all.kept);
     const double* state = x_.z + all.iz + CollisionContacts::before_points;
+    const double first_id = static_cast<double>(point.pair) * Scene::features;  // ids of this pair: from here, `features` of them
     for (int k = 0; k < count; ++k, state += all.numbers_per_point()) {
-      if (static_cast<long long>(state[CollisionContacts::id]) / Scene::features != point.pair) continue;
+      if (const double id = state[CollisionContacts::id]; id < first_id || id >= first_id + Scene::features) continue;
       const Vec3<double> offset = point.at.position - Vec3<double>(state + CollisionContacts::position);
       if (const double away = dot(offset, offset); away < nearest) nearest = away, best = state;
     }
@@ -373,20 +374,24 @@ class StepRows {
     return kinematics_.link[link(all, shape)].X * all.bodies[shape.link].on_the_link<double>(tree_) * shape.at;
   }
   /// Return the points that are stored for the next step: those with the largest forces.
-  const PressedPoint* strongest(const CollisionContacts& all, int& count) const {
+  const PressedPoint* strongest(const CollisionContacts& all, int& count) {
     const int count_stored = std::min(static_cast<int>(x_.z[all.iz + 1]), all.kept), wide = all.numbers_per_point();
     const double* z = x_.z + all.iz + CollisionContacts::before_points;
     PressedPoint* pressed = arena_.take<PressedPoint>(count_stored);
-    const auto pair = [&](int k) { return static_cast<int>(static_cast<long long>(z[k * wide]) / Scene::features); };
-    const auto push = [&](int k) { return Vec3<double>(z + k * wide + CollisionContacts::force).norm(); };
+    int* pair = arena_.take<int>(count_stored);
+    double* push = doubles(count_stored);  // squared forces
+    for (int k = 0; k < count_stored; ++k) {
+      const Vec3<double> force = Vec3<double>(z + k * wide + CollisionContacts::force);
+      pair[k] = static_cast<int>(static_cast<long long>(z[k * wide]) / Scene::features), push[k] = dot(force, force);
+    }
     for (int k = 0; k < count_stored; ++k) {
       int stronger = 0;
       for (int l = 0; l < count_stored; ++l)
-        stronger += pair(l) == pair(k) && (push(l) > push(k) || (push(l) == push(k) && l < k));
+        stronger += pair[l] == pair[k] && (push[l] > push[k] || (push[l] == push[k] && l < k));
       if (stronger >= most_kept) continue;
       int at = count++;  // insertion sort by pairs, because nearly all points are already in order
-      for (; at > 0 && pressed[at - 1].pair > pair(k); --at) pressed[at] = pressed[at - 1];
-      pressed[at] = {pair(k), Vec3<double>(z + k * wide + CollisionContacts::position)};
+      for (; at > 0 && pressed[at - 1].pair > pair[k]; --at) pressed[at] = pressed[at - 1];
+      pressed[at] = {pair[k], Vec3<double>(z + k * wide + CollisionContacts::position)};
     }
     return pressed;
   }
