@@ -3,6 +3,7 @@
 #   fuzz     every public function, file reader and command line with hostile arguments
 #   wide     laws over many more mechanisms, sizes and states than in the tests, and simulations of a million steps
 #   wheel    a release wheel for this architecture, by Clang: built, checked, installed in another environment, all tests
+#   device   sizes of recorded steps of the gallery on a GPU, from NVIDIA's compiler, if nvidia-cuda-nvrtc and cuda-bindings are installed
 #   threads  C++ tests with Clang's thread sanitizer, including the batch kernels
 #   oldest   the oldest supported Python with its oldest NumPy, if it is installed; compiles everything again
 # It needs a virtual environment with sarrus[dev] on the PATH, and Clang 19. It continues after a failure, and then exits with 1.
@@ -30,6 +31,10 @@ wheel() {
       .venv/bin/pytest -q -n 1 -p no:cacheprovider)
 }
 wide() { SARRUS_SOAK=1 pytest -q -n 1 -p no:cacheprovider tests/laws tests/core tests/api/dynamics tests/api/viewer/test_screenshots.py; }
+device() {
+  python -c "import cuda.bindings.nvrtc" || { echo "NVRTC is not installed" && return; }
+  python tools/device_code.py
+}
 threads() { CXX=${CXX:-clang++-19} tools/sanitize.sh thread; }
 oldest() {
   local python there=$PWD/$logs/oldest
@@ -41,6 +46,6 @@ oldest() {
 
 stage fuzz python -m tools.fuzz --minutes "$minutes" &
 fuzz=$!
-for name in wide wheel threads oldest; do stage $name $name || failed=1; done
+for name in wide wheel device threads oldest; do stage $name $name || failed=1; done
 wait $fuzz || failed=1
 exit $failed

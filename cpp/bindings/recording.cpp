@@ -100,8 +100,8 @@ class Recording {
                                                int corrections, const Numbers& q, const Numbers& v, const Numbers& z,
                                                const Numbers& tau, const Numbers& time) {
     Graph::current() = graph_.get();
-    const RecordedStep r = record(simulated, {dt, midpoint, substeps, corrections},
-                                  {ids_of(q), ids_of(v), ids_of(z), ids_of(tau), ids_of(time)});
+    const RecordedStep r =
+        record(simulated, {dt, midpoint, substeps, corrections}, {ids_of(q), ids_of(v), ids_of(z), ids_of(tau), ids_of(time)});
     return {{all_numbered(r.q), all_numbered(r.v), all_numbered(r.z), all_numbered(r.residual)}, numbered(r.status)};
   }
   /// Return true if results depend on inputs.

@@ -2,6 +2,8 @@
 // 2008, section 3.2). If several sweeps contain equal expressions, these are recorded only once.
 #pragma once
 
+#include <stdexcept>
+
 #include "graph.hpp"
 
 namespace sarrus {
@@ -42,6 +44,13 @@ inline std::vector<Ids> derivatives(Graph& g, const Ids& results, const Ids& inp
         }
         case Op::magnitude: pass(a, g.choice(g.less(a, zero), g.negative(w), w)); break;
         case Op::choice: pass(b, g.choice(a, w, zero)), pass(e.operand[2], g.choice(a, zero, w)); break;
+        case Op::exponential: pass(a, g.product(w, i)); break;
+        case Op::logarithm: pass(a, g.quotient(w, a)); break;
+        case Op::power:
+          pass(a, g.product(w, g.product(b, g.power(a, g.difference(b, g.constant(1.0))))));
+          pass(b, g.product(w, g.product(i, g.logarithm(a))));
+          break;
+        case Op::result: throw std::invalid_argument("derivatives of called functions are not recorded");
         default: break;  // conditions and rounded numbers have derivative zero
       }
     }

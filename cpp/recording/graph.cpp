@@ -196,14 +196,12 @@ int Graph::called(const std::string& name, const std::vector<Ids>& arguments, co
   std::vector<std::vector<double>> constants;
   for (const Ids& group : arguments) {
     constants.emplace_back();
-    for (const int k : group)
-      constants.back().push_back(is_constant(k) ? number(k) : std::numeric_limits<double>::quiet_NaN());
+    for (const int k : group) constants.back().push_back(is_constant(k) ? number(k) : std::numeric_limits<double>::quiet_NaN());
   }
   const auto same_constants = [&](const std::vector<std::vector<double>>& other) {
     const auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
-    return std::equal(constants.begin(), constants.end(), other.begin(), other.end(), [&](const auto& a, const auto& b) {
-      return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
-    });
+    return std::equal(constants.begin(), constants.end(), other.begin(), other.end(),
+                      [&](const auto& a, const auto& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end(), same); });
   };
   int named = 0;
   for (int i = 0; i < functions(); ++i) {
@@ -218,11 +216,9 @@ int Graph::called(const std::string& name, const std::vector<Ids>& arguments, co
   f.graph->functions_ = functions_, f.graph->takes_all_paths = takes_all_paths, f.graph->shares = shares;
   std::vector<Ids> inputs;
   for (const Ids& group : arguments) {
-    inputs.emplace_back(), f.inputs.emplace_back();
-    for (const int k : group) {
+    inputs.emplace_back();
+    for (const int k : group)
       inputs.back().push_back(is_constant(k) ? f.graph->constant(number(k)) : f.graph->input(values(k)));
-      if (!is_constant(k)) f.inputs.back().push_back(inputs.back().back());
-    }
   }
   Graph* const caller = std::exchange(current(), f.graph.get());
   f.results = record(inputs);
@@ -231,6 +227,16 @@ int Graph::called(const std::string& name, const std::vector<Ids>& arguments, co
   current() = caller;
   for (const int k : f.results)
     if (!f.graph->is_constant(k)) f.written.push_back(k);
+  const std::vector<char> used = f.graph->needed(f.results);
+  for (std::size_t g = 0; g < arguments.size(); ++g) {
+    f.inputs.emplace_back(), f.passed.emplace_back();
+    for (std::size_t k = 0; k < arguments[g].size(); ++k) {
+      // results of other calls are passed even if they are not used, so that their array can be passed as it is
+      const int of = arguments[g][k], to = inputs[g][k];
+      f.passed.back().push_back(!is_constant(of) && (is(of, Op::result) || used[static_cast<std::size_t>(to)]));
+      if (f.passed.back().back()) f.inputs.back().push_back(to);
+    }
+  }
   functions_->push_back(std::make_unique<GraphFunction>(std::move(f)));
   return functions() - 1;
 }
@@ -238,9 +244,10 @@ int Graph::called(const std::string& name, const std::vector<Ids>& arguments, co
 Ids Graph::call(const std::string& name, const std::vector<Ids>& arguments, const Body& record) {
   GraphCall made = {called(name, arguments, record), {}};
   const GraphFunction& f = function(made.function);
-  for (const Ids& group : arguments) {
+  for (std::size_t g = 0; g < arguments.size(); ++g) {
     made.arguments.emplace_back();
-    std::copy_if(group.begin(), group.end(), std::back_inserter(made.arguments.back()), [&](int k) { return !is_constant(k); });
+    for (std::size_t k = 0; k < arguments[g].size(); ++k)
+      if (f.passed[g][k]) made.arguments.back().push_back(arguments[g][k]);
   }
   auto same = std::find(calls_.begin(), calls_.end(), made);
   if (same == calls_.end()) same = calls_.insert(calls_.end(), made);
@@ -256,8 +263,8 @@ Ids Graph::call(const std::string& name, const std::vector<Ids>& arguments, cons
   }
   Ids written;
   for (int k = 0; k < static_cast<int>(f.written.size()); ++k) {
-    auto before = std::find_if(results_.begin(), results_.end(),
-                               [&](const GraphResult& r) { return r.call == index && r.index == k; });
+    auto before =
+        std::find_if(results_.begin(), results_.end(), [&](const GraphResult& r) { return r.call == index && r.index == k; });
     if (before == results_.end()) before = results_.insert(results_.end(), {index, k});
     const int count = size(), i = make({Op::result, {-1, -1, -1}, static_cast<double>(before - results_.begin())});
     for (int s = 0; i == count && s < samples; ++s)

@@ -55,13 +55,14 @@ class Graph;
 struct GraphFunction {
   std::string name;
   std::unique_ptr<Graph> graph;
-  std::vector<Ids> inputs;  // groups of inputs, each an array; constants are not included
+  std::vector<Ids> inputs;  // groups of inputs, each an array; only those that are passed
+  std::vector<std::vector<bool>> passed;  // false: a constant, or an argument that the function does not use
   Ids results, written;  // all results, and those that are not constants, which the function writes
   std::vector<std::vector<double>> constants;  // values of the constants in each group of arguments; NaN for the inputs
 };
 struct GraphCall {
   int function;
-  std::vector<Ids> arguments;  // groups, without the constants
+  std::vector<Ids> arguments;  // groups, with the arguments that are passed
   bool operator==(const GraphCall& other) const { return function == other.function && arguments == other.arguments; }
 };
 /// Result of a call: index in GraphFunction::written.

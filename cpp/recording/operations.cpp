@@ -172,7 +172,7 @@ RecordedTasks record(const Tree& tree, const TaskControl& control, const TaskInp
   Symbolic damping = 0.0;
   report.a = a.data(), report.error = error.data(), report.missed = missed.data(), report.damping = &damping;
   const Symbolic status = task_control<Symbolic>(tree, thread_arena(), control, parameter.data(), call.data(), time[0], q.data(),
-                                             v.data(), z.data(), nullptr, motor.data(), z_dot.data(), {}, report);
+                                                 v.data(), z.data(), nullptr, motor.data(), z_dot.data(), {}, report);
   // damping of tasks requires more digits than single precision has
   if (Symbolic::graph().single) Symbolic::graph().assume((damping < Symbolic(1e-30)).id);
   for (const TaskMotor& at : control.motor) efforts.push_back(motor[static_cast<std::size_t>(at.iv)]);

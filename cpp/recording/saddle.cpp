@@ -19,7 +19,7 @@ Plain* plain(Symbolic* x) { return static_cast<Plain*>(x); }
 const Plain* plain(const Symbolic* x) { return static_cast<const Plain*>(x); }
 
 Saddle<Plain> plain(const Saddle<Symbolic>& s) {
-  return {s.tree,          s.plan,          s.mass_first,          s.constraints,         s.rows,           plain(s.M),
+  return {s.tree,     s.plan,        s.mass_first,      s.constraints,       s.rows,          plain(s.M),
           plain(s.J), plain(s.soft), plain(s.mobility), plain(s.row_weight), plain(s.inertia)};
 }
 Factor<Plain> plain(const Factor<Symbolic>& f) { return {plain(f.L), plain(f.D_inverse), plain(f.mu)}; }
@@ -60,29 +60,30 @@ template <> Factor<Symbolic> factorise(const Saddle<Symbolic>& s, Arena& arena, 
     const Factor<Plain> f = factorise(plain(of), arena, plain(e), plain(m));
     return Factor<Symbolic>{f.L, f.D_inverse, f.mu};
   };
-  if (!graph.shares || s.plan.fronts) return direct(s, epsilon, mu);
-  const int slots = s.plan.slots, unknowns = s.plan.unknowns, rows = s.rows;
-  const Ids all = graph.call(
-      named("factor", s), {ids(s.M, mass_entries(s)), ids(s.J, row_entries(s)), ids(s.soft, rows), ids(epsilon, s.tree.nv), ids(mu, rows)},
-      [&](const std::vector<Ids>& in) {
-        const Arena::Scope scope(arena);
-        Saddle<Symbolic> inner = s;
-        inner.M = numbers(arena, in[0]), inner.J = numbers(arena, in[1]), inner.soft = numbers(arena, in[2]);
-        const Factor<Symbolic> f = direct(inner, numbers(arena, in[3]), numbers(arena, in[4]));
-        Ids results = ids(f.L, slots);
-        for (const auto& [x, n] : {std::pair<const Symbolic*, int>(f.D_inverse, unknowns), {f.mu, rows}})
-          for (int k = 0; k < n; ++k) results.push_back(x[k].id);
-        return results;
-      });
-  Symbolic *L = arena.take<Symbolic>(slots), *D_inverse = arena.take<Symbolic>(unknowns), *used = arena.take<Symbolic>(rows);
+  if (!graph.shares) return direct(s, epsilon, mu);
+  const int slots = s.plan.slots, unknowns = s.plan.unknowns, used_rows = s.plan.fronts ? 0 : s.rows, rows = s.rows;
+  const Ids all =
+      graph.call(named("factor", s),
+                 {ids(s.M, mass_entries(s)), ids(s.J, row_entries(s)), ids(s.soft, rows), ids(epsilon, s.tree.nv), ids(mu, rows)},
+                 [&](const std::vector<Ids>& in) {
+                   const Arena::Scope scope(arena);
+                   Saddle<Symbolic> inner = s;
+                   inner.M = numbers(arena, in[0]), inner.J = numbers(arena, in[1]), inner.soft = numbers(arena, in[2]);
+                   const Factor<Symbolic> f = direct(inner, numbers(arena, in[3]), numbers(arena, in[4]));
+                   Ids results = ids(f.L, slots);
+                   for (const auto& [x, n] : {std::pair<const Symbolic*, int>(f.D_inverse, unknowns), {f.mu, used_rows}})
+                     for (int k = 0; k < n; ++k) results.push_back(x[k].id);
+                   return results;
+                 });
+  Symbolic *L = arena.take<Symbolic>(slots), *D_inverse = arena.take<Symbolic>(unknowns), *used = arena.take<Symbolic>(used_rows);
   copy(all, 0, slots, L), copy(all, static_cast<std::size_t>(slots), unknowns, D_inverse);
-  copy(all, static_cast<std::size_t>(slots + unknowns), rows, used);
-  return {L, D_inverse, used};
+  copy(all, static_cast<std::size_t>(slots + unknowns), used_rows, used);
+  return {L, D_inverse, used_rows ? used : nullptr};
 }
 
 template <> void solve(const Elimination& e, const Factor<Symbolic>& f, Arena& arena, Symbolic* x, Symbolic* work) {
   Graph& graph = Symbolic::graph();
-  if (!graph.shares || e.fronts) return solve(e, plain(f), arena, plain(x), plain(work));
+  if (!graph.shares) return solve(e, plain(f), arena, plain(x), plain(work));
   const Ids all = graph.call("solution", {ids(f.L, e.slots), ids(f.D_inverse, e.unknowns), ids(x, e.unknowns)},
                              [&](const std::vector<Ids>& in) {
                                const Arena::Scope scope(arena);

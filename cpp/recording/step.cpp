@@ -94,9 +94,9 @@ template <class E, std::size_t... k> constexpr unsigned bit_of(std::index_sequen
 }
 
 /// Project the state onto the loops by a fixed number of corrections with one factor, as project() does until the residual vanishes. Write the
-/// residuals that remain, and add the motions to `displacement` (nv).
+/// residuals that remain.
 void project(System<Symbolic>& s, const Symbolic& time, const SimulationState<Symbolic>& x, int corrections, bool velocities,
-             Symbolic* displacement, Symbolic (&residual)[2]) {
+             Symbolic (&residual)[2]) {
   const Tree& tree = s.tree;
   const SamplesDecide scope;
   LoopRows<Symbolic> rows(s, time, nullptr);
@@ -104,14 +104,13 @@ void project(System<Symbolic>& s, const Symbolic& time, const SimulationState<Sy
   Symbolic* moved = s.arena.take<Symbolic>(tree.nq);
   rows.evaluate(x.q, rows.phi);
   for (int round = 0; round < corrections; ++round) {
-    const Symbolic* change = least.along(rows.phi, -1.0);
-    integrate(tree, x.q, change, moved);
-    for (int k = 0; k < tree.nv; ++k) displacement[k] += change[k];
+    integrate(tree, x.q, least.along(rows.phi, -1.0), moved);
     std::copy(moved, moved + tree.nq, x.q);
     rows.evaluate(x.q, rows.phi);
   }
   residual[0] = largest(s, rows.phi);
-  s.status = select(residual[0] > tolerance<Symbolic>(tolerances::torn, 1e-3), most(s.status, Symbolic(no_convergence)), s.status);
+  s.status =
+      select(residual[0] > tolerance<Symbolic>(tolerances::torn, 1e-3), most(s.status, Symbolic(no_convergence)), s.status);
   if (!velocities) return;
   rows.subtract_motion(x.v);
   for (int round = 0; round < corrections; ++round) {
@@ -166,7 +165,8 @@ void System<Symbolic>::evaluate(const Symbolic& time, const Symbolic* q, const S
   for (const auto& [x, n] : {std::pair(q, nq), std::pair(v, nv), std::pair(z, nz)})
     for (int k = 0; k < n; ++k) in.push_back(x[k].id);
   in.insert(in.end(), around.tau.begin(), around.tau.end());
-  const Numbers out = numbers_of(around.called ? Symbolic::graph().call("rates", {in}, [&](const std::vector<Ids>& x) { return rates(x[0]); }) : rates(in));
+  const Numbers out = numbers_of(
+      around.called ? Symbolic::graph().call("rates", {in}, [&](const std::vector<Ids>& x) { return rates(x[0]); }) : rates(in));
   std::copy(out.begin(), out.begin() + nv, a), std::copy(out.begin() + nv, out.begin() + nv + nz, z_dot);
   status = most(status, out.back());
 }
@@ -204,7 +204,9 @@ RecordedStep record(const SimulatedPlan& simulated, const StepOptions& options, 
   plan.force_elements.nonempty |= bit_of<FeedforwardEffort>(std::make_index_sequence<std::tuple_size_v<EveryKind<Elements>>>());
 
   const bool closes = tree.loops.rows > 0;
-  const bool by_displacement = closes && !options.midpoint && plan.method == Method::semi_implicit && !nonholonomic(tree);
+  // in single precision, velocities are projected, because the rounding errors of coordinates are too large to be divided by the step
+  const bool by_displacement =
+      closes && !options.midpoint && plan.method == Method::semi_implicit && !nonholonomic(tree) && !Symbolic::graph().single;
   const int nq = tree.nq, nv = tree.nv, nz = plan.force_elements.nz, size = nq + nv + nz;
   Around around = {&tree, &plan, &simulated.parameters, options.midpoint || plan.method == Method::rk4, {}};
   plan.self = &around;
@@ -229,15 +231,11 @@ RecordedStep record(const SimulatedPlan& simulated, const StepOptions& options, 
     else
       euler_step(s, time, h, x, plan.method == Method::semi_implicit);
     Symbolic residual[2] = {0.0, 0.0};
-    Symbolic* u = arena.take<Symbolic>(nv);
-    std::fill(u, u + nv, Symbolic(0.0));
-    if (closes) project(s, time + h, x, options.corrections, !by_displacement, u, residual);
+    if (closes) project(s, time + h, x, options.corrections, !by_displacement, residual);
     if (by_displacement) {  // as in semi_implicit_step_on_loops()
-      if (graph.single)  // a difference of coordinates, divided by h, would lose three digits
-        for (int k = 0; k < nv; ++k) x.v[k] += u[k] / h;
-      else
-        difference(tree, all.data() + 1, x.q, u);
-      for (int k = 0; k < nv && !graph.single; ++k) x.v[k] = u[k] / h;
+      Symbolic* u = arena.take<Symbolic>(nv);
+      difference(tree, all.data() + 1, x.q, u);
+      for (int k = 0; k < nv; ++k) x.v[k] = u[k] / h;
       LoopRows<Symbolic> rows(s, time + h, nullptr);
       rows.evaluate(x.q, rows.phi), rows.subtract_motion(x.v);
       residual[1] = largest(s, rows.slip);
@@ -255,7 +253,9 @@ RecordedStep record(const SimulatedPlan& simulated, const StepOptions& options, 
     Ids arguments = {(time + Symbolic(k * options.step)).id};
     arguments.insert(arguments.end(), state.begin(), state.end());
     arguments.insert(arguments.end(), in.tau.begin(), in.tau.end());
-    const Ids next = options.substeps > 1 ? graph.call("substep", {arguments}, [&](const std::vector<Ids>& x) { return substep(x[0]); }) : substep(arguments);
+    const Ids next = options.substeps > 1
+                         ? graph.call("substep", {arguments}, [&](const std::vector<Ids>& x) { return substep(x[0]); })
+                         : substep(arguments);
     std::copy(next.begin(), next.begin() + size, state.begin());
     for (int i = 0; i < 2; ++i) residual[i] = most(residual[i], Symbolic::of(next[static_cast<std::size_t>(size + i)]));
     status = most(status, Symbolic::of(next.back()));

@@ -53,7 +53,9 @@ inline void sincos(Symbolic x, Symbolic& s, Symbolic& c) {
 }
 
 /// Return the tolerance of rounding errors, which is different in single precision.
-template <> inline Symbolic tolerance<Symbolic>(double x, double in_single) { return Symbolic(Symbolic::graph().single ? in_single : x); }
+template <> inline Symbolic tolerance<Symbolic>(double x, double in_single) {
+  return Symbolic(Symbolic::graph().single ? in_single : x);
+}
 
 /// Assume that the next correction is below 1e-5 of the solution, because the ratio of successive corrections is nearly constant.
 template <> inline void expect_settled(const LastCorrection<Symbolic>& last) {

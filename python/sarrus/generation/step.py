@@ -26,7 +26,8 @@ def recorded_step(
     The inputs are `q`, `v`, the internal states `z` of the elements, and, if the step depends on them, `tau` (nv,), the efforts that a controller
     commands during the step, and `time`. The results are the next `q`, `v` and `z`, and `residual` (2,): the largest residuals of the loops, in
     position [rad, or relative to the size of the bodies] and in velocity [the same per second]. The core's own methods and elements are recorded;
-    limits of joints have no effect.
+    limits of joints have no effect. In single precision, the velocities of "semi_implicit" are projected too, because displacements divided by the
+    length would have few digits.
 
     Parameters
     ----------
@@ -63,6 +64,11 @@ def recorded_step(
         raise ModelError(
             f"a step with a Python function cannot be recorded: {functions[0]!r}; pass its efforts to each step"
         )
+    if rigid := next((e for e in forces if e.rigid), None):
+        reason = (
+            "it solves a contact problem, in a number of iterations that depends on the state; use CompliantContact"
+        )
+        raise ModelError(f"a step with {type(rigid).__name__} cannot be recorded: {reason}")
     stepping = Stepping.checked(
         "recorded_step", robot, 0.0,
         {"method": "rk4" if method == "midpoint" else method, "limits": "ignore", "dt": dt / substeps},
@@ -73,13 +79,19 @@ def recorded_step(
     if reason := _recording.not_recorded(simulated):
         raise ModelError(f"a step of '{robot.name}' cannot be recorded: {reason}")
     states = core.integrated - robot.nq - robot.nv
+    core.begin([*r._configurations[0], *np.zeros(core.size - robot.nq)], r._samples["time"][0, 0], dt)
+    if core.state["close_stages"]:
+        raise ModelError(
+            f"a step of '{robot.name}' cannot be recorded: redundant rows of its loops are consistent only on closed loops"
+        )
+    q, v = r.q, r.v
     optional = {"tau": r._samples["tau"], "time": r._samples["time"]}
     hidden = {
         key: r.inputs[key] if key in r.inputs else np.array(r._recording.input(x), dtype=object)
         for key, x in optional.items()
     }
     z = r.input("z", np.zeros((len(r._configurations), states))) if states else []
-    arrays = (r.q, r.v, z, hidden["tau"], hidden["time"])
+    arrays = (q, v, z, hidden["tau"], hidden["time"])
     parts, status = r._recording.step(
         simulated, dt / substeps, method == "midpoint", substeps, corrections, *map(r._flat, arrays)
     )
