@@ -58,12 +58,17 @@ Ids depth_first(const Graph& g, const std::vector<char>& live, const Ids& result
   return order;
 }
 
-/// Return the largest number of simultaneously live values: results and operands until their last use.
-int alive(const Graph& g, const Ids& order, const Ids& results) {
+/// Return the largest number of simultaneously live values: operands until their last use, and the results of the generated function to its end.
+/// Arguments and results of calls are in arrays.
+int alive(const Graph& g, const Ids& order, const Ids& results, bool inner) {
   const std::size_t end = order.size();
   std::vector<std::size_t> last(static_cast<std::size_t>(g.size()), 0);
-  for (std::size_t at = 0; at < end; ++at) g.each_operand(order[at], [&](int k) { last[static_cast<std::size_t>(k)] = at; });
-  for (const int i : results) last[static_cast<std::size_t>(i)] = end;
+  for (std::size_t at = 0; at < end; ++at) {
+    last[static_cast<std::size_t>(order[at])] = at;
+    for (const int k : g[order[at]].operand)
+      if (k >= 0) last[static_cast<std::size_t>(k)] = at;
+  }
+  for (const int i : inner ? Ids{} : results) last[static_cast<std::size_t>(i)] = end;
   std::vector<int> ends(end + 1, 0);
   int now = 0, most = 0;
   for (std::size_t at = 0; at < end; ++at) {
@@ -77,9 +82,9 @@ int alive(const Graph& g, const Ids& order, const Ids& results) {
 }
 
 /// Return the order of expressions with the fewest simultaneously live values.
-Ids ordered(const Graph& g, const std::vector<char>& live, const Ids& results) {
+Ids ordered(const Graph& g, const std::vector<char>& live, const Ids& results, bool inner) {
   Ids order = as_recorded(g, live), other = depth_first(g, live, results);
-  return alive(g, other, results) < alive(g, order, results) ? other : order;
+  return alive(g, other, results, inner) < alive(g, order, results, inner) ? other : order;
 }
 
 /// Return the digits of a number. In single precision, tiny and huge numbers are replaced by the ends of its range.
@@ -142,7 +147,8 @@ template <class Words> std::string written(const Expression& e, const Words& x, 
   return {};
 }
 
-/// Write a function. `prefix`: name of the generated function, with which the names of called functions begin.
+/// Write a function. `prefix`: name of the generated function, with which the names of called functions begin. A function other than the generated
+/// one reads its arguments where they are used, and writes its results where they are computed, so that registers become free; its arrays are distinct.
 C99Function written(const Graph& g, const std::string& prefix, const std::string& name, const NamedIds& inputs,
                     const NamedIds& outputs, int status, std::set<int>& called) {
   const std::string real = g.single ? "float" : "double", f = g.single ? "f" : "";
@@ -150,11 +156,13 @@ C99Function written(const Graph& g, const std::string& prefix, const std::string
   for (const auto& [array, ids] : outputs) results.insert(results.end(), ids.begin(), ids.end());
   if (status >= 0) results.push_back(status);
   const std::vector<char> live = g.needed(results);
-  const Ids order = ordered(g, live, results);
+  const bool inner = name != prefix;
+  const Ids order = ordered(g, live, results, inner);
 
   const auto computed = std::count_if(order.begin(), order.end(), [&](int i) { return g[i].op != Op::result; });
-  C99Function function = {"", "", {}, counted(g, order), static_cast<int>(computed), alive(g, order, results), false};
-  std::map<int, std::string> term;
+  C99Function function = {"", "", {}, counted(g, order), static_cast<int>(computed), alive(g, order, results, inner), false};
+  std::map<int, std::string> term, unread;  // unread: arguments that have not been used so far
+  std::multimap<int, std::string> places;  // entries of arrays that have the value of an expression
   std::string arguments, body;
   const auto declare = [&](const std::string& type, const std::string& array, std::size_t size) {
     arguments +=
@@ -166,76 +174,106 @@ C99Function written(const Graph& g, const std::string& prefix, const std::string
     for (std::size_t k = 0; k < ids.size(); ++k) {
       if (!live[static_cast<std::size_t>(ids[k])] || !term.emplace(ids[k], array + "_" + std::to_string(k)).second) continue;
       used = true;
-      body += "  const " + real + " " + term[ids[k]] + " = " + array + "[" + std::to_string(k) + "];\n";
+      if (inner) unread[ids[k]] = array + "[" + std::to_string(k) + "]";
+      if (!inner) body += "  const " + real + " " + term[ids[k]] + " = " + array + "[" + std::to_string(k) + "];\n";
     }
     if (!used) body += "  (void)" + array + ";\n";
   }
   for (const auto& [array, ids] : outputs)
     declare(real, array, ids.size()), body += ids.empty() ? "  (void)" + array + ";\n" : "";
 
-  const auto x = [&](int i) { return g[i].op == Op::constant ? digits(g[i].number, g.single) : term.at(i); };
+  const auto x = [&](int i) {
+    if (const auto at = unread.find(i); at != unread.end()) {
+      body += "  const " + real + " " + term[i] + " = " + at->second + ";\n";
+      unread.erase(at);
+    }
+    return g[i].op == Op::constant ? digits(g[i].number, g.single) : term.at(i);
+  };
+  const auto put = [&](int i) {
+    const auto [first, last] = places.equal_range(i);
+    for (auto at = first; at != last; ++at) body += "  " + at->second + " = " + term.at(i) + ";\n";
+  };
   std::map<int, std::pair<int, int>> turns;  // for each angle, the expressions of its sine and its cosine, if they are used
   for (const int i : order) {
     const auto at = turns.emplace(g[i].operand[0], std::pair{-1, -1}).first;
     if (g[i].op == Op::sine) at->second.first = i;
     if (g[i].op == Op::cosine) at->second.second = i;
   }
-  int count = 0, arrays = 0;
-  std::map<int, std::string> calls;  // names of the arrays of results of the calls so far
-  // declare the array of results, and call; an array of consecutive results of another call is passed as it is
-  const auto call = [&](int result, const std::string& results_of_call) {
-    const GraphFunction& f_called = g.function(g.call_of(result).function);
-    std::string before, values;
-    called.insert(g.call_of(result).function);
-    for (const Ids& group : g.call_of(result).arguments) {
+  // arrays of the arguments and the results of calls; consecutive results of another call are passed as they are
+  std::map<int, std::string> calls, lists;  // array of results and list of arguments of each call
+  int arrays = 0;
+  for (const int i : order) {
+    if (g[i].op != Op::result || calls.count(g.result_of(i).call)) continue;
+    const GraphFunction& f_called = g.function(g.call_of(i).function);
+    const std::string to = "sarrus_r" + std::to_string(calls.size());
+    called.insert(g.call_of(i).function);
+    body += "  " + real + " " + to + "[" + std::to_string(std::max<std::size_t>(f_called.written.size(), 1)) + "];\n";
+    std::string& list = lists[g.result_of(i).call];
+    for (const Ids& group : g.call_of(i).arguments) {
       if (group.empty()) continue;
-      const auto consecutive = [&] {
-        for (std::size_t k = 0; k < group.size(); ++k) {
-          if (g[group[k]].op != Op::result) return false;
-          const GraphResult &r = g.result_of(group[k]), &start = g.result_of(group[0]);
-          if (r.call != start.call || r.index != start.index + static_cast<int>(k)) return false;
-        }
-        return true;
-      };
-      if (consecutive()) {
-        values += calls.at(g.result_of(group[0]).call) + " + " + std::to_string(g.result_of(group[0]).index) + ", ";
+      bool consecutive = g[group[0]].op == Op::result;
+      for (std::size_t k = 0; consecutive && k < group.size(); ++k) {
+        if (!(consecutive = g[group[k]].op == Op::result)) break;
+        const GraphResult &r = g.result_of(group[k]), &start = g.result_of(group[0]);
+        consecutive = r.call == start.call && r.index == start.index + static_cast<int>(k);
+      }
+      if (consecutive) {
+        list += calls.at(g.result_of(group[0]).call) + " + " + std::to_string(g.result_of(group[0]).index) + ", ";
         continue;
       }
       const std::string array = "sarrus_x" + std::to_string(arrays++);
-      std::string list;
-      for (const int k : group) list += (list.empty() ? "" : ", ") + x(k);
-      before += "  const " + real + " " + array + "[" + std::to_string(group.size()) + "] = {" + list + "};\n";
-      values += array + ", ";
+      body += "  " + real + " " + array + "[" + std::to_string(group.size()) + "];\n";
+      for (std::size_t k = 0; k < group.size(); ++k) places.emplace(group[k], array + "[" + std::to_string(k) + "]");
+      list += array + ", ";
     }
-    return before + "  " + real + " " + results_of_call + "[" + std::to_string(std::max<std::size_t>(f_called.written.size(), 1)) +
-           "];\n  " + prefix + "_" + f_called.name + "(" + values + results_of_call + ");\n";
-  };
+    calls[g.result_of(i).call] = to;
+  }
+  if (inner)
+    for (const auto& [array, ids] : outputs)
+      for (std::size_t k = 0; k < ids.size(); ++k) places.emplace(ids[k], array + "[" + std::to_string(k) + "]");
+  for (const auto& [array, ids] : inputs)
+    for (const int i : ids)
+      if (const auto at = places.find(i); at != places.end() && live[static_cast<std::size_t>(i)]) x(i), put(i);
+  for (const auto& [i, place] : places)
+    if (g[i].op == Op::constant) body += "  " + place + " = " + digits(g[i].number, g.single) + ";\n";
+  int count = 0;
+  std::set<int> made;  // calls so far
   for (const int i : order) {
     if (term.count(i)) continue;  // this sine (or cosine) has been written together with the cosine (or sine) of the same angle
     const Expression& e = g[i];
     const int a = e.operand[0];
     if (e.op == Op::result) {
-      const auto [at, first] = calls.emplace(g.result_of(i).call, "sarrus_r" + std::to_string(calls.size()));
-      if (first) body += call(i, at->second);
-      term[i] = at->second + "[" + std::to_string(g.result_of(i).index) + "]";
+      const GraphResult& r = g.result_of(i);
+      const std::string& from = calls.at(r.call);
+      if (made.insert(r.call).second)
+        body += "  " + prefix + "_" + g.function(g.call_of(i).function).name + "(" + lists.at(r.call) + from + ");\n";
+      term[i] = from + "[" + std::to_string(r.index) + "]";
+      put(i);
       continue;
     }
     const std::string t = "t" + std::to_string(count++);
-    term[i] = t;
     if (e.op != Op::sine && e.op != Op::cosine) {
-      body += "  const " + (is_condition(e.op) ? "int" : real) + " " + t + " = " + written(e, x, f) + ";\n";
+      const std::string text = written(e, x, f);
+      term[i] = t;
+      body += "  const " + (is_condition(e.op) ? "int" : real) + " " + t + " = " + text + ";\n";
+      put(i);
       continue;
     }
+    const std::string angle = x(a);
+    term[i] = t;
     const auto [sine, cosine] = turns.at(a);
     const std::string other = "t" + std::to_string(count++);
     const int partner = e.op == Op::sine ? cosine : sine;
     if (partner >= 0) term[partner] = other;
     const std::string &s = e.op == Op::sine ? t : other, &c = e.op == Op::sine ? other : t;
-    body += "  " + real + " " + s + ", " + c + ";\n  sarrus_turn(" + x(a) + ", &" + s + ", &" + c + ");\n";
+    body += "  " + real + " " + s + ", " + c + ";\n  sarrus_turn(" + angle + ", &" + s + ", &" + c + ");\n";
+    put(i);
+    if (partner >= 0) put(partner);
     function.turns = true;
   }
   for (const auto& [array, ids] : outputs)
-    for (std::size_t k = 0; k < ids.size(); ++k) body += "  " + array + "[" + std::to_string(k) + "] = " + x(ids[k]) + ";\n";
+    for (std::size_t k = 0; !inner && k < ids.size(); ++k)
+      body += "  " + array + "[" + std::to_string(k) + "] = " + x(ids[k]) + ";\n";
   if (status >= 0) body += "  return (int)" + x(status) + ";\n";
   function.declaration = std::string(status >= 0 ? "int " : "void ") + name + "(" + arguments + ")";
   function.definition = function.declaration + " {\n" + body + "}\n";

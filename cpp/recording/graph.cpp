@@ -230,9 +230,7 @@ int Graph::called(const std::string& name, const std::vector<Ids>& arguments, co
   f.results.push_back(f.graph->choice(holds, f.graph->constant(1.0), f.graph->constant(0.0)));
   current() = caller;
   for (const int k : f.results)
-    if (!f.graph->is_constant(k) && !f.graph->is(k, Op::input)) f.written.push_back(k);
-  std::sort(f.written.begin(), f.written.end());
-  f.written.erase(std::unique(f.written.begin(), f.written.end()), f.written.end());
+    if (!f.graph->is_constant(k)) f.written.push_back(k);
   functions_->push_back(std::make_unique<GraphFunction>(std::move(f)));
   return functions() - 1;
 }
@@ -268,18 +266,13 @@ Ids Graph::call(const std::string& name, const std::vector<Ids>& arguments, cons
     written.push_back(i);
   }
   Ids ids;
+  auto next = written.begin();
   for (const int k : f.results) {
     if (f.graph->is_constant(k)) {
       ids.push_back(constant(f.graph->number(k)));
       continue;
     }
-    if (!f.graph->is(k, Op::input)) {
-      ids.push_back(written[static_cast<std::size_t>(std::lower_bound(f.written.begin(), f.written.end(), k) - f.written.begin())]);
-      continue;
-    }
-    for (std::size_t g = 0; g < f.inputs.size(); ++g)
-      if (const auto at = std::find(f.inputs[g].begin(), f.inputs[g].end(), k); at != f.inputs[g].end())
-        ids.push_back(made.arguments[g][static_cast<std::size_t>(at - f.inputs[g].begin())]);
+    ids.push_back(*next++);
   }
   const int holds = less(constant(0.5), ids.back());
   ids.pop_back();

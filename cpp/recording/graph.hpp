@@ -56,8 +56,7 @@ struct GraphFunction {
   std::string name;
   std::unique_ptr<Graph> graph;
   std::vector<Ids> inputs;  // groups of inputs, each an array; constants are not included
-  Ids results;  // all results; those that are constants, or inputs, are not written
-  Ids written;  // the other results
+  Ids results, written;  // all results, and those that are not constants, which the function writes
   std::vector<std::vector<double>> constants;  // values of the constants in each group of arguments; NaN for the inputs
 };
 struct GraphCall {

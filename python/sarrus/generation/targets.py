@@ -162,7 +162,8 @@ def _in_lanes(text: str) -> str:
 
 
 def _cuda(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[str, str | bytes]:
-    texts = [c["turn"].replace("static inline", "static __device__ inline")]
+    # nvrtc has no headers; it fuses sums and products, but does not reorder them
+    texts = [re.sub("#.*\n+", "", c["turn"]).replace("static inline", "static __device__ inline")]
     for f in functions:
         real = "float" if f.recorder.scalar == "float" else "double"
         arguments = [f"const {real} *{key}" for key in f.inputs] + [f"{real} *{key}" for key in f.results]
