@@ -99,6 +99,15 @@ def throughput(name: str, scalar: str, function: str, device: str, count: int, t
     }
 
 
+def training(device: str, seed: int) -> dict[str, Any]:
+    """Return the result of training the walking biped of the examples, which needs torch."""
+    folder = Path(__file__).parents[1] / "examples"
+    sys.path[:0] = [str(folder), str(folder / "learning")]
+    from walking_biped import main as trained
+
+    return trained(None, device, 200, 4096, seed)
+
+
 def main() -> int:
     """Print all rows, and store them."""
     parser = ArgumentParser(description=__doc__)
@@ -135,6 +144,7 @@ def main() -> int:
             arguments.worlds,
             threads,
         )
+    add("training, biped, float", training, device, 0)
     return 0
 
 

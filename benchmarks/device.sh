@@ -1,6 +1,6 @@
 #!/bin/sh
-# Measure sarrus.cuda on a machine with a GPU of NVIDIA: agreement of GPU, processor and core, then throughput; at most eight minutes, without network.
-# Usage: benchmarks/device.sh [RESULTS.json]. It needs an installed sarrus, cuda-bindings, nvidia-cuda-nvrtc and a C++ compiler. To prepare a machine without
+# Measure sarrus.cuda on a machine with a GPU of NVIDIA: agreement of GPU, processor and core, throughput, and training; at most eight minutes, without network.
+# Usage: benchmarks/device.sh [RESULTS.json]. It needs an installed sarrus, cuda-bindings, nvidia-cuda-nvrtc and a C++ compiler; for the training, torch. To prepare a machine without
 # network, download the wheels of the last two on another one: pip download --no-deps --dest wheels cuda-bindings cuda-pathfinder nvidia-cuda-nvrtc
 set -e
 cd "$(dirname "$0")/.."

@@ -137,7 +137,7 @@ def test_a_failed_world_keeps_its_state(device, driver):
     worlds.step(np.zeros(1))
     assert host(worlds.status).tolist() == [2.0 * (k == 3) for k in range(COUNT)]
     moved = np.abs(host(worlds.q) - q).max(axis=1) > 0.0
-    assert moved.tolist() == [k != 3 for k in range(COUNT)]
+    assert moved.tolist() == [k != 3 for k in range(COUNT)] and np.array_equal(host(worlds.q)[3], q[3])
     assert host(worlds.time)[3] == 0.0 and np.allclose(np.delete(host(worlds.time), 3), 2e-3)
     mask = np.arange(COUNT) == 3
     worlds.reset(mask, q[0])
