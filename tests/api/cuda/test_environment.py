@@ -71,9 +71,8 @@ def test_wrong_arguments_are_named():
         sarrus.cuda.Environment(None, None, None, q=[[0.0]])
 
 
-def test_the_biped_learns(monkeypatch, tmp_path):
+def test_the_biped_learns(monkeypatch):
     """A round of training runs; the biped is closed by two four-bars and can move in nine directions."""
-    pytest.importorskip("matplotlib")
     folder = Path(__file__).parents[3] / "examples"
     monkeypatch.syspath_prepend(str(folder))
     spec = importlib.util.spec_from_file_location("walking_biped", folder / "learning" / "walking_biped.py")
@@ -81,6 +80,9 @@ def test_the_biped_learns(monkeypatch, tmp_path):
     spec.loader.exec_module(biped)
     robot = biped.biped()
     assert robot.mobility(robot.assemble()).degrees_of_freedom == 9
-    found = biped.main(tmp_path / "curve.png", "cpu", 2, 64)
-    assert 0.0 < found["first"] < 2.0 and found["share"] < 1.0
-    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # other processes test at the same time
+    policy, curve = biped.learn(biped.environment(64, "cpu"), 2, 0)
+    torch.set_num_threads(threads)
+    assert 0.0 < curve[0] < 2.0 and len(curve) == 2
+    assert all(torch.isfinite(x).all() for x in policy.parameters())
