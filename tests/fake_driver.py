@@ -83,11 +83,13 @@ class Driver:
         ctypes.memset(at, value, size)
         return (0,)
 
-    def cuMemcpyHtoD(self, to, at, size):
+    def cuMemcpyHtoDAsync(self, to, at, size, stream):
         ctypes.memmove(to, at, size)
         return (0,)
 
-    cuMemcpyDtoH = cuMemcpyHtoD
+    def cuMemcpyDtoH(self, to, at, size):
+        ctypes.memmove(to, at, size)
+        return (0,)
 
     def cuModuleLoadData(self, content):
         with tempfile.NamedTemporaryFile(suffix=".so") as file:

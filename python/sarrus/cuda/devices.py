@@ -236,7 +236,10 @@ class Device:
         host = _on_host(name, x, kind)
         flat = np.ascontiguousarray(host)
         array = self.zeros(1, flat.size, kind)
-        _checked(self.cuda.cuMemcpyHtoD(array.at, flat.ctypes.data, flat.nbytes), "cuMemcpyHtoD")
+        stream = self._use()
+        # in the stream in which the memory was allocated; wait, because the host's array may be freed
+        _checked(self.cuda.cuMemcpyHtoDAsync(array.at, flat.ctypes.data, flat.nbytes, stream), "cuMemcpyHtoDAsync")
+        _checked(self.cuda.cuStreamSynchronize(stream), "cuStreamSynchronize")
         array.shape, array.steps = flat.shape, tuple(s // flat.itemsize for s in flat.strides)
         return array
 
