@@ -94,25 +94,59 @@ template <class T> class RowSolver {
     for (; begin + 2 <= count; begin += 2) tile<2>(X + begin, count, rows(begin + 2));
     if (begin < count) tile<1>(X + begin, count, rows(begin + 1));
   }
+  /// A velocity and its parent, if they are neighbours in outward order, are updated together, because both sums use the same rows.
   template <int size, class R> void tile(R* X, int stride, int rows) const {
+    const int* up = tree_.mass_parent;
     for (int p = rows - 1; p >= 0; --p) {
       const int k = order_[p], last = std::min(rows, p + carried_[k]);
       R sum[size], *row = X + k * stride;
       for (int c = 0; c < size; ++c) sum[c] = row[c];
-      for (int other = p + 1; other < last; ++other) {
-        const int j = order_[other];
-        for (int c = 0; c < size; ++c) sum[c] -= R(L_[j * n_ + k]) * X[j * stride + c];
+      if (p == 0 || up[k] != order_[p - 1]) {
+        subtract_rows<size>(X, stride, k, p + 1, last, sum);
+        for (int c = 0; c < size; ++c) row[c] = sum[c];
+        continue;
       }
-      for (int c = 0; c < size; ++c) row[c] = sum[c];
+      const int parent = order_[--p];
+      R above[size], *row_above = X + parent * stride;
+      for (int c = 0; c < size; ++c) above[c] = row_above[c];
+      for (int other = p + 2; other < last; ++other) {
+        const int j = order_[other];
+        const R l(L_[j * n_ + k]), l_above(L_[j * n_ + parent]);
+        for (int c = 0; c < size; ++c) sum[c] -= l * X[j * stride + c], above[c] -= l_above * X[j * stride + c];
+      }
+      const R l(L_[k * n_ + parent]);
+      for (int c = 0; c < size; ++c) row[c] = sum[c], above[c] -= l * sum[c];
+      subtract_rows<size>(X, stride, parent, last, std::min(rows, p + carried_[parent]), above);
+      for (int c = 0; c < size; ++c) row_above[c] = above[c];
     }
     for (int p = 0; p < rows; ++p) {
       const int k = order_[p];
       const R inverse = R(T(1.0) / L_[k * n_ + k]);
       R sum[size], *row = X + k * stride;
       for (int c = 0; c < size; ++c) sum[c] = row[c] * inverse;
-      for (int i = tree_.mass_parent[k]; i >= 0; i = tree_.mass_parent[i])
-        for (int c = 0; c < size; ++c) sum[c] -= R(L_[k * n_ + i]) * X[i * stride + c];
-      for (int c = 0; c < size; ++c) row[c] = sum[c];
+      if (p + 1 == rows || up[order_[p + 1]] != k) {
+        for (int i = up[k]; i >= 0; i = up[i])
+          for (int c = 0; c < size; ++c) sum[c] -= R(L_[k * n_ + i]) * X[i * stride + c];
+        for (int c = 0; c < size; ++c) row[c] = sum[c];
+        continue;
+      }
+      const int child = order_[++p];
+      const R inverse_below = R(T(1.0) / L_[child * n_ + child]);
+      R below[size], *row_below = X + child * stride;
+      for (int c = 0; c < size; ++c) below[c] = row_below[c] * inverse_below;
+      for (int i = up[k]; i >= 0; i = up[i]) {
+        const R l(L_[k * n_ + i]), l_below(L_[child * n_ + i]);
+        for (int c = 0; c < size; ++c) sum[c] -= l * X[i * stride + c], below[c] -= l_below * X[i * stride + c];
+      }
+      const R l(L_[child * n_ + k]);
+      for (int c = 0; c < size; ++c) row[c] = sum[c], row_below[c] = below[c] - l * sum[c];
+    }
+  }
+  /// Subtract from `sum` the rows at the places begin .. end - 1, multiplied by their entries of L in column k.
+  template <int size, class R> SARRUS_INLINE void subtract_rows(const R* X, int stride, int k, int begin, int end, R* sum) const {
+    for (int other = begin; other < end; ++other) {
+      const int j = order_[other];
+      for (int c = 0; c < size; ++c) sum[c] -= R(L_[j * n_ + k]) * X[j * stride + c];
     }
   }
 
