@@ -56,12 +56,18 @@ def recorded_step(
     r, robot = recorder, recorder.robot
     check_choice("method", method, Method)
     dt = checked_number("dt", dt)
-    substeps, corrections = (checked_count(key, x, most=1000) for key, x in (("substeps", substeps), ("corrections", corrections)))
+    substeps, corrections = (
+        checked_count(key, x, most=1000) for key, x in (("substeps", substeps), ("corrections", corrections))
+    )
     functions, forces = functions_and_elements(list(elements))
     if functions:
-        raise ModelError(f"a step with a Python function cannot be recorded: {functions[0]!r}; pass its efforts to each step")
+        raise ModelError(
+            f"a step with a Python function cannot be recorded: {functions[0]!r}; pass its efforts to each step"
+        )
     if rigid := next((e for e in forces if e.rigid), None):
-        reason = "it solves a contact problem, in a number of iterations that depends on the state; use CompliantContact"
+        reason = (
+            "it solves a contact problem, in a number of iterations that depends on the state; use CompliantContact"
+        )
         raise ModelError(f"a step with {type(rigid).__name__} cannot be recorded: {reason}")
     stepping = Stepping.checked(
         "recorded_step", robot, 0.0,
@@ -75,13 +81,20 @@ def recorded_step(
     states = core.integrated - robot.nq - robot.nv
     core.begin([*r._configurations[0], *np.zeros(core.size - robot.nq)], r._samples["time"][0, 0], dt)
     if core.state["close_stages"]:
-        raise ModelError(f"a step of '{robot.name}' cannot be recorded: redundant rows of its loops are consistent only on closed loops")
+        raise ModelError(
+            f"a step of '{robot.name}' cannot be recorded: redundant rows of its loops are consistent only on closed loops"
+        )
     q, v = r.q, r.v
     optional = {"tau": r._samples["tau"], "time": r._samples["time"]}
-    hidden = {key: r.inputs[key] if key in r.inputs else np.array(r._recording.input(x), dtype=object) for key, x in optional.items()}
+    hidden = {
+        key: r.inputs[key] if key in r.inputs else np.array(r._recording.input(x), dtype=object)
+        for key, x in optional.items()
+    }
     z = r.input("z", np.zeros((len(r._configurations), states))) if states else []
     arrays = (q, v, z, hidden["tau"], hidden["time"])
-    parts, status = r._recording.step(simulated, dt / substeps, method == "midpoint", substeps, corrections, *map(r._flat, arrays))
+    parts, status = r._recording.step(
+        simulated, dt / substeps, method == "midpoint", substeps, corrections, *map(r._flat, arrays)
+    )
     r.status = status if r.status is None else r.status.larger(status)
     results = [x for part in parts for x in part]
     for key, x in hidden.items():
