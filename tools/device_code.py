@@ -52,7 +52,10 @@ def device_code(robot: sarrus.Mechanism, elements: Any = (), scalar: str = "floa
     """Record a step, write it as CUDA, and compile it."""
 
     def step(recorder: generation.Recorder) -> dict[str, Any]:
-        return {f"{key}_next": x for key, x in generation.recorded_step(recorder, dt=STEP, elements=elements, **options).items()}
+        return {
+            f"{key}_next": x
+            for key, x in generation.recorded_step(recorder, dt=STEP, elements=elements, **options).items()
+        }
 
     with tempfile.TemporaryDirectory() as folder:
         made = generation.generate(

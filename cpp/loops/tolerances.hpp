@@ -11,7 +11,7 @@ template <class T> struct LastCorrection {
   T moved, before, size, unheld;
 };
 /// Record the number of corrections after which a solution has converged. This function has an effect only if code for single precision is recorded:
-/// that code has a fixed number of corrections, the number that the sample states need (recording/record.hpp).
+/// that code has a fixed number of corrections, the number that the sample states need (recording/symbolic.hpp).
 template <class T> inline void expect_settled(const LastCorrection<T>&) {}
 
 }  // namespace sarrus

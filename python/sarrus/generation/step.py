@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +18,7 @@ Method = Literal["euler", "semi_implicit", "midpoint", "rk4"]
 
 
 def recorded_step(
-    recorder: Recorder, *, dt: float, method: Method = "semi_implicit", elements: Sequence[Any] = (), substeps: int = 1,
+    recorder: Recorder, *, dt: float, method: Method = "semi_implicit", elements: Any = (), substeps: int = 1,
     corrections: int = 2,
 ) -> Mapping[str, Numbers]:  # fmt: skip
     """Record a step of :func:`~sarrus.simulate`, and return its results as symbolic numbers.
@@ -34,7 +34,7 @@ def recorded_step(
     recorder : recorder of the mechanism
     dt : length of the step [s]
     method : "euler", "semi_implicit" and "rk4" as in :func:`~sarrus.simulate`; "midpoint" is the explicit midpoint rule
-    elements : force elements of :mod:`sarrus.control`, as the controllers of :func:`~sarrus.simulate`
+    elements : force element of :mod:`sarrus.control` or a list of them, as the controllers of :func:`~sarrus.simulate`
     substeps : number of equal parts of the step, each of them a step of the method
     corrections : number of projections of the positions onto the loops, and of the velocities, after each part; they have one factor. Velocities of
         "semi_implicit" are displacements divided by the length, and are not projected
@@ -59,7 +59,7 @@ def recorded_step(
     substeps, corrections = (
         checked_count(key, x, most=1000) for key, x in (("substeps", substeps), ("corrections", corrections))
     )
-    functions, forces = functions_and_elements(list(elements))
+    functions, forces = functions_and_elements(elements)
     if functions:
         raise ModelError(
             f"a step with a Python function cannot be recorded: {functions[0]!r}; pass its efforts to each step"
