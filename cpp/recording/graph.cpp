@@ -217,8 +217,7 @@ int Graph::called(const std::string& name, const std::vector<Ids>& arguments, co
   std::vector<Ids> inputs;
   for (const Ids& group : arguments) {
     inputs.emplace_back();
-    for (const int k : group)
-      inputs.back().push_back(is_constant(k) ? f.graph->constant(number(k)) : f.graph->input(values(k)));
+    for (const int k : group) inputs.back().push_back(is_constant(k) ? f.graph->constant(number(k)) : f.graph->input(values(k)));
   }
   Graph* const caller = std::exchange(current(), f.graph.get());
   f.results = record(inputs);
