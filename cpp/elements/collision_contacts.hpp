@@ -13,6 +13,7 @@ namespace sarrus {
 
 struct CollisionContacts : ForceElement {
   static constexpr const char* name = "CollisionContacts";
+  static constexpr const char* unrecorded = reasons::contact;
   static constexpr bool has_rates = false, beside_variants = false, varies = false, states_jump = true;
   /// Number of internal states before those of the points: the natural map [m/s], and the number of pressing points.
   static constexpr int before_points = values_before_points;

@@ -8,6 +8,7 @@ namespace sarrus {
 
 struct ComputedTorque : TrackingLaw {
   static constexpr const char* name = "ComputedTorque";
+  static constexpr const char* unrecorded = reasons::model;
 
   template <class T> void apply(ElementCall<T>& e) const {
     const Arena::Scope scope(e.arena);

@@ -7,6 +7,7 @@ namespace sarrus {
 
 struct EffortTable : ForceElement {
   static constexpr const char* name = "EffortTable";
+  static constexpr const char* unrecorded = reasons::table;
   static constexpr bool has_rates = false;
   std::vector<double> times;
   std::vector<JointVelocity> motors;

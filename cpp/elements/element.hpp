@@ -204,6 +204,18 @@ struct StateUnits {
 
 struct ForceElements;  // set.hpp
 
+/// True for symbolic numbers, on which steps are recorded as generated code.
+template <class T> constexpr bool is_symbolic = false;
+
+/// Reasons why elements are not recorded, and what can be used instead.
+namespace reasons {
+constexpr const char
+    *model = "solves equations of the mechanism; record it as a TaskControl with Recorder.tasks, and pass its efforts",
+    *table = "searches a table by the time; pass its efforts to each step",
+    *clock = "holds values between samples; sample the efforts between steps, and pass them to each step",
+    *contact = "solves a contact problem whose number of iterations depends on the state; use CompliantContact";
+}  // namespace reasons
+
 /// Defaults of a kind of element.
 struct ForceElement {
   int iz = 0;  // index of its first internal state
@@ -215,6 +227,8 @@ struct ForceElement {
   static constexpr int soft_rows = 0;
   static constexpr bool can_be_sampled = false;  // true for controllers that SampleAndHold may contain
   static constexpr bool states_jump = false;  // true if internal states cannot be interpolated, such as identifiers of points
+  // reason why the element cannot be evaluated on symbolic numbers; null: it can
+  static constexpr const char* unrecorded = nullptr;
   static constexpr bool varies = true;  // true if the element can be evaluated with dual numbers, for derivatives of steps
   int states() const { return 0; }
   double state_unit(const StateUnits&) const { return 1.0; }

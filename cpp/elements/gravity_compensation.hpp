@@ -7,6 +7,7 @@ namespace sarrus {
 
 struct GravityCompensation : ModelLaw {
   static constexpr const char* name = "GravityCompensation";
+  static constexpr const char* unrecorded = reasons::model;
   Number scale;
 
   template <class F> void fields(F field) { field("motors", motors), field("scale", scale); }

@@ -11,6 +11,7 @@ namespace sarrus {
 
 struct PDPlus : TrackingLaw {
   static constexpr const char* name = "PDPlus";
+  static constexpr const char* unrecorded = reasons::model;
   static constexpr bool beside_variants = false;  // dual numbers do not support parameters that differ by lane
 
   template <class T> void apply(ElementCall<T>& e) const {

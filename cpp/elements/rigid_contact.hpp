@@ -10,6 +10,7 @@ namespace sarrus {
 
 struct RigidContact : ForceElement {
   static constexpr const char* name = "RigidContact";
+  static constexpr const char* unrecorded = reasons::contact;
   static constexpr bool has_rates = false;
   static constexpr int numbers = 4;  // force along the normal and two tangents [N], natural map of the step [m/s]
   static constexpr int moments = 3;  // moments of friction about the normal and two tangents [N m]

@@ -13,6 +13,7 @@ namespace sarrus {
 
 struct SampleAndHold : HeldElement {
   static constexpr const char* name = "SampleAndHold";
+  static constexpr const char* unrecorded = reasons::clock;
   static constexpr bool varies = false;
   const ForceElements* controllers;
   bool calls;  // true if a function of the caller is evaluated too

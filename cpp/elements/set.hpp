@@ -148,8 +148,9 @@ inline bool ForceElements::beside_variants() const {
   return all;
 }
 /// True if elements of this kind are evaluated for scalar type T.
-template <class Kind, class T> constexpr bool acts_in =
-    (Kind::beside_variants || !has_own_numbers<T>) && (Kind::varies || !carries_rates<T>);
+template <class Kind, class T> constexpr bool acts_in = (Kind::beside_variants || !has_own_numbers<T>) &&
+                                                        (Kind::varies || !carries_rates<T>) &&
+                                                        (!Kind::unrecorded || !is_symbolic<T>);
 
 /// Return true if a field refers to a velocity with an index of nv or more (a loop joint).
 template <class X> bool is_beyond(const X&, int) { return false; }

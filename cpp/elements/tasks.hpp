@@ -7,6 +7,7 @@ namespace sarrus {
 
 struct Tasks : ForceElement {
   static constexpr const char* name = "TaskControl";
+  static constexpr const char* unrecorded = reasons::model;
   static constexpr bool has_rates = true, beside_variants = false, varies = false, can_be_sampled = true;
   const TaskControl* law;
   NumberArray numbers;

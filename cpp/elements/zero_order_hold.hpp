@@ -8,6 +8,7 @@ namespace sarrus {
 
 struct ZeroOrderHold : HeldElement {
   static constexpr const char* name = "ZeroOrderHold";
+  static constexpr const char* unrecorded = reasons::table;
   std::vector<double> times;
   std::vector<JointVelocity> motors;
   NumberArray u;  // times x motors

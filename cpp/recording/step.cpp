@@ -5,33 +5,8 @@
 #include "step.hpp"
 
 namespace sarrus {
-namespace {
 
-template <class Kind> constexpr const char* reason = nullptr;
-// clang-format off
-template <> constexpr const char* reason<ComputedTorque> = "solves equations of the mechanism; record it as a TaskControl with Recorder.tasks, and pass its efforts";
-template <> constexpr const char* reason<PDPlus> = reason<ComputedTorque>;
-template <> constexpr const char* reason<GravityCompensation> = reason<ComputedTorque>;
-template <> constexpr const char* reason<Tasks> = reason<ComputedTorque>;
-template <> constexpr const char* reason<EffortTable> = "searches a table by the time; pass its efforts to each step";
-template <> constexpr const char* reason<ZeroOrderHold> = reason<EffortTable>;
-template <> constexpr const char* reason<SampleAndHold> = "holds values between samples; sample the efforts between steps, and pass them to each step";
-template <> constexpr const char* reason<RigidContact> = "solves a contact problem whose number of iterations depends on the state; use CompliantContact";
-template <> constexpr const char* reason<CollisionContacts> = reason<RigidContact>;
-// clang-format on
-
-}  // namespace
-
-// elements that are not recorded: see not_recorded()
-template <> constexpr bool acts_in<ComputedTorque, Symbolic> = false;
-template <> constexpr bool acts_in<PDPlus, Symbolic> = false;
-template <> constexpr bool acts_in<GravityCompensation, Symbolic> = false;
-template <> constexpr bool acts_in<Tasks, Symbolic> = false;
-template <> constexpr bool acts_in<EffortTable, Symbolic> = false;
-template <> constexpr bool acts_in<ZeroOrderHold, Symbolic> = false;
-template <> constexpr bool acts_in<SampleAndHold, Symbolic> = false;
-template <> constexpr bool acts_in<RigidContact, Symbolic> = false;
-template <> constexpr bool acts_in<CollisionContacts, Symbolic> = false;
+template <> constexpr bool is_symbolic<Symbolic> = true;
 
 template <> void DryFriction<Symbolic>::decide(Symbolic*, Symbolic*, Symbolic*) {}
 template <>
@@ -175,7 +150,7 @@ std::string not_recorded(const SimulatedPlan& simulated) {
   std::string text;
   simulated.plan->force_elements.each([&](const auto& element) {
     using Kind = std::decay_t<decltype(element)>;
-    if (reason<Kind>) text = std::string(Kind::name) + " " + reason<Kind>;
+    if (Kind::unrecorded) text = std::string(Kind::name) + " " + Kind::unrecorded;
   });
   if (simulated.plan->counts()) text = "an element acts along a loop joint, whose revolutions a simulation counts";
   if (simulated.plan->frictions > 0)

@@ -1,7 +1,7 @@
 """Worlds side by side on a GPU, or on the processor: thousands of states of one mechanism, which advance together.
 
 The functions of :mod:`sarrus.generation` are recorded for the mechanism, and compiled when they are first used: for a GPU of NVIDIA by NVRTC
-(``pip install "sarrus[cuda]"``), for the processor by the system's C++ compiler, in SIMD registers and threads. Programs for both devices are the same.
+(``pip install cuda-bindings nvidia-cuda-nvrtc``), for the processor by the system's C++ compiler, in SIMD registers and threads. Programs for both devices are the same.
 
 >>> import numpy as np
 >>> import sarrus, sarrus.cuda

@@ -145,11 +145,12 @@ def _on_host(name: str, x: Any, kind: Any) -> NDArray[Any]:
 
 # ---- GPUs ------------------------------------------------------------------------------------------------------------
 
-CURE = "sarrus.cuda needs NVIDIA's driver, and pip install 'sarrus[cuda]'; without a GPU use device='cpu'"
+PACKAGES = "cuda-bindings nvidia-cuda-nvrtc"
+CURE = f"sarrus.cuda needs NVIDIA's driver, and pip install {PACKAGES}; without a GPU use device='cpu'"
 
 
 def _bindings(name: str) -> ModuleType:
-    module: ModuleType = needed(f"cuda.bindings.{name}", CURE, "'sarrus[cuda]'")
+    module: ModuleType = needed(f"cuda.bindings.{name}", CURE, PACKAGES)
     return module
 
 
