@@ -17,6 +17,6 @@ def test_verdicts():
         [sys.executable, ROOT / "tools" / "model_files.py", files], capture_output=True, text=True, check=True
     )
     verdicts = {Path(line.split()[1]).name: line.split()[0] for line in run.stdout.splitlines() if str(files) in line}
-    # the scale of a frame, and further coefficients of a damper, are not read, with a warning; Pinocchio moves planar joints along x and y
-    assert verdicts == {"damping.xml": "differs", "planar.urdf": "differs", "scaled.xml": "differs"}
-    assert "'same': 10" in run.stdout.splitlines()[-1]
+    # Pinocchio moves planar joints along x and y
+    assert verdicts == {"planar.urdf": "differs"}
+    assert "'same': 12" in run.stdout.splitlines()[-1]

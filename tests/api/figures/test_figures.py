@@ -338,7 +338,9 @@ def test_the_page_plays(pyplot, tmp_path):
         assert page.inner_text("button") == "Play"
 
         def picture():
-            return page.evaluate("document.querySelector('canvas').toDataURL()")
+            # after the next frame, because a busy browser draws later than events
+            drawn = "done => requestAnimationFrame(() => done(document.querySelector('canvas').toDataURL()))"
+            return page.evaluate(f"new Promise({drawn})")
 
         def drag(x, y):
             page.mouse.move(200, 300)
