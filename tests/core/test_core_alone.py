@@ -545,6 +545,7 @@ def test_path_timing(examples):
 
 
 @pytest.mark.filterwarnings("ignore::sarrus.StiffnessWarning")
+@pytest.mark.filterwarnings("ignore:the Bushing of 'rocker' on 'crank' turns:sarrus.ModelWarning")
 def test_force_elements_and_tasks_by_names(examples, tmp_path):
     """Runs, parameters and messages are those of Python."""
     control = sarrus.control
