@@ -173,7 +173,7 @@ inline double correct_for_mu(const LoopEquation<double>& e, const Factor<double>
     for (int r = 0; r < rows; ++r) sum += square(motions.of(place[r], b)) * P(f.mu[r]);
     for (int i = b * W; i < std::min(count, (b + 1) * W); ++i) {
       const double by = lane(sum, i % W), g = std::abs(G[i * count + i] - by);
-      if (by > 0.0) largest = std::max(largest, g > 0.0 ? by / g : HUGE_VAL);
+      if (by > 0.0) largest = std::max(largest, g > 0.0 ? by / g : 1.0);
     }
   }
   if (largest <= cones::negligible) return largest;

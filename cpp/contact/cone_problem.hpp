@@ -181,7 +181,7 @@ class ScaledCones {
     if (size_ == 0.0) size_ = speed = 1.0;
     for (int i = 0; i < n_; ++i) {
       w_[i] = problem.w[i] * scale_[i] / size_, weight_[i] = size_ / weight_[i];
-      for (int j = 0; j <= i; ++j) G_[i * n_ + j] = G_[j * n_ + i] = problem.G[i * n_ + j] * scale_[i] * scale_[j];
+      for (int j = 0; j < n_; ++j) G_[i * n_ + j] = problem.G[i * n_ + j] * scale_[i] * scale_[j];
     }
     for (int i = 0; i < intervals(); ++i) {
       const double unit = size_ * scale_[ends_at_ + i];
@@ -202,9 +202,7 @@ class ScaledCones {
     for (int i = 0; i < n_; ++i) p[i] = from[i] * size_ * scale_[i];
   }
   void velocities(const double* p, double* u) const {
-    std::copy(w_, w_ + n_, u);
-    for (int i = 0; i < n_; ++i)
-      if (p[i] != 0.0) subtract_scaled(u, G_ + i * n_, -p[i], n_);
+    for (int i = 0; i < n_; ++i) u[i] = w_[i] + scalar_product(G_ + i * n_, p, n_);
   }
   static double length(const double* t) { return std::sqrt(t[0] * t[0] + t[1] * t[1]); }
   double floor_of(int normal) const { return floor_ ? floor_[normal / 3] : 0.0; }
