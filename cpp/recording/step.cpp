@@ -153,8 +153,7 @@ std::string not_recorded(const SimulatedPlan& simulated) {
     if (Kind::unrecorded) text = std::string(Kind::name) + " " + Kind::unrecorded;
   });
   if (simulated.plan->counts()) text = "an element acts along a loop joint, whose revolutions a simulation counts";
-  if (simulated.plan->frictions > 0)
-    text = "joints have dry friction, whose directions the step decides; use LuGreFriction, which is a function of the state";
+  if (simulated.plan->frictions > 0) text = reasons::friction;
   return text;
 }
 
