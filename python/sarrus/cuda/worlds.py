@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -277,10 +277,7 @@ class Worlds:
             self._functions[function] = kernel, self.device.compiled(kernel), f
         kernel, compiled, f = self._functions[function]
         own = {"q": self.q, "v": self.v, "z": self.z, "time": self.time}
-        if unknown := set(inputs) - set(f.inputs):
-            raise TypeError(f"{function} has no input {min(unknown)!r}; inputs: {', '.join(f.inputs)}")
-        if missing := [key for key in f.inputs if key not in inputs and key not in own]:
-            raise TypeError(f"{function} requires {', '.join(missing)}")
+        _check_inputs(function, inputs, f.inputs, own)
         given = {
             key: self._given(key, inputs[key], len(x)) if key in inputs else own[key] for key, x in f.inputs.items()
         }
@@ -362,9 +359,18 @@ class Worlds:
             raise SarrusError(f"{function!r} requires the compiler c++, which is not on the PATH")
         keys = [key for key in _recording.operations[name][0].split() if key[-1] != "?"]
         own = {"q": self.q, "v": self.v}
+        _check_inputs(function, inputs, keys, own)
         arrays = [np.asarray(inputs[key] if key in inputs else own[key], float) for key in keys]
         result, status = getattr(self.robot, name)(*arrays, *([frame] if frame else []), return_status=True)
         return {
             RESULTS.get(name, name): result.astype(self.kind),
             "status": np.broadcast_to(status, self.count).astype(np.int32),
         }
+
+
+def _check_inputs(function: Any, inputs: Iterable[str], keys: Iterable[str], own: Iterable[str]) -> None:
+    """Raise TypeError if an input is not among the function's `keys`, or one is missing that the worlds' `own` state does not have."""
+    if unknown := set(inputs) - set(keys):
+        raise TypeError(f"{function} has no input {min(unknown)!r}; inputs: {', '.join(keys)}")
+    if missing := set(keys) - set(inputs) - set(own):
+        raise TypeError(f"{function} requires {', '.join(sorted(missing))}")

@@ -216,6 +216,10 @@ def test_without_a_compiler_the_core_computes(monkeypatch):
         worlds.reset(np.arange(COUNT) == 2)
         a = worlds.call("forward_dynamics", tau=np.zeros(robot.nv))["a"]
         ends.append((worlds.q, worlds.v, worlds.time, worlds.status, a))
+        with pytest.raises(TypeError, match="forward_dynamics has no input 'torque'"):
+            worlds.call("forward_dynamics", tau=np.zeros(robot.nv), torque=1.0)
+        with pytest.raises(TypeError, match="forward_dynamics requires tau"):
+            worlds.call("forward_dynamics")
     for x, y in zip(*ends, strict=True):
         assert np.abs(x - y).max() < 1e-9 * max(1.0, np.abs(y).max())
     with pytest.raises(sarrus.SarrusError, match=r"compiler c\+\+"):
