@@ -146,7 +146,7 @@ def _on_host(name: str, x: Any, kind: Any) -> NDArray[Any]:
 # ---- GPUs ------------------------------------------------------------------------------------------------------------
 
 PACKAGES = "cuda-bindings nvidia-cuda-nvrtc"
-CURE = f"sarrus.cuda needs NVIDIA's driver, and pip install {PACKAGES}; without a GPU use device='cpu'"
+CURE = "sarrus.cuda needs NVIDIA's driver and its packages for Python; without a GPU use device='cpu'"
 
 
 def _bindings(name: str) -> ModuleType:

@@ -276,7 +276,7 @@ def test_missing_driver_and_packages_are_named(monkeypatch):
         raise ImportError(name)
 
     monkeypatch.setattr("importlib.import_module", missing)
-    with pytest.raises(ImportError, match=r"sarrus\[cuda\]"):
+    with pytest.raises(ImportError, match=r"device='cpu': pip install cuda-bindings nvidia-cuda-nvrtc$"):
         sarrus.cuda.Worlds(robot, 4)
 
     class NoDriver:
