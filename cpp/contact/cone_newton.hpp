@@ -10,6 +10,8 @@ namespace cones {
 /// Regularisation of the proximal method, relative to rows with unit G. It is small enough for steps that are nearly Newton's, and large enough for a
 /// unique solution if one corner of an edge sticks and the other one slips.
 constexpr double proximity = 1e-5;
+/// Smallest regularisation of the last stage. Rounding errors of G, divided by it, are still small relative to one.
+constexpr double far = 1e-12;
 /// Regularisation of the problem whose solution is the force of least norm. The change that it causes is negligible relative to a body's weight.
 constexpr double least = 1e-8;
 }  // namespace cones
@@ -158,7 +160,7 @@ class ConeNewton : public ScaledCones {
   /// Run Newton's method on the problem with G + eps and w - eps p_ref, from p, which becomes the best iterate. After every `steps` steps, p_ref is
   /// set to the iterate, and eps is divided by ten. With steps = 1 this is Newton's method on the problem itself, with a regularised matrix. Returns
   /// the largest entry of the natural map.
-  double points(double* p, double eps, int references, int steps, bool searches) {
+  double points(double* p, double eps, int references, int steps, bool searches, double least_eps = 1e-9) {
     const Arena::Scope scope(arena_);
     double *best = take(n_), *reference = take(n_), *step = take(n_), *trial = take(n_), *F = take(n_), at = cones::unbounded;
     std::copy(p, p + n_, best);
@@ -167,7 +169,7 @@ class ConeNewton : public ScaledCones {
       for (int i = 0; i < n_; ++i) u_[i] += e * (x[i] - reference[i]);
       return function(x, u_, out);
     };
-    for (int k = 0; k < references && at > tolerance_; ++k, eps = std::max(0.1 * eps, 1e-9)) {
+    for (int k = 0; k < references && at > tolerance_; ++k, eps = std::max(0.1 * eps, least_eps)) {
       std::copy(p, p + n_, reference);
       double now = evaluate(p, eps, F);
       for (int l = 0; l < steps && at > tolerance_; ++l) {
@@ -191,6 +193,9 @@ class ConeNewton : public ScaledCones {
   }
   void proximal(double* p) { points(p, cones::proximity, 3, 6, true); }
   void proximal_from_afar(double* p) { points(p, 1e3 * cones::proximity, 10, 8, true); }
+  /// With velocities that differ from consistent ones by little, the active set changes only after large changes of impulses, along the null space of
+  /// G. These are the velocities divided by eps.
+  void proximal_far(double* p) { points(p, 1e3 * cones::proximity, 14, 20, true, cones::far); }
   void polish(double* p, int steps) { points(p, 0.1 * cones::proximity, steps, 1, false); }
 
   /// Find the impulses `least` of least norm that have the same velocities as p: the solution with G + eps, then corrected. The norm is that of the

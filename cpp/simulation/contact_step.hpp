@@ -31,7 +31,7 @@
 //   1. Rows for the contacts that may close in this step (rows of distant corners would enlarge the problem, but not its rank). Contacts without a
 //      row that would penetrate in the solution get rows, and the step is solved again. So the choice of rows affects only the cost.
 //   2. Two half steps, each halved once more if its cones are not solved.
-//   3. Attempts 1 and 2, with small gaps treated as zero, except for the part that motions can close (GapTreatment::unreachable_as_zero).
+//   3. Attempts 1 and 2, without the part of velocities and small gaps that no impulse can change (GapTreatment::unreachable_as_zero).
 //   4. Attempts 1 and 2, with all small gaps treated as zero (GapTreatment::zero).
 //   5. Otherwise the step fails with a status (no_convergence, or exhausted or interrupted if the solver reached its limit).
 #pragma once
@@ -54,7 +54,7 @@ constexpr double hit_ratio = 0.1;
 constexpr double slips = 1e-13;
 }  // namespace contact_steps
 
-/// Treatment of small gaps: the actual distance; zero, except for the part that motions can close; or zero. See the attempts above.
+/// Treatment of small gaps: the actual distance; only the part that impulses can close; or zero. See the attempts above.
 enum class GapTreatment { actual, unreachable_as_zero, zero };
 
 /// Result of a step: cones not solved; solved with zero impulses; or solved with impulses.
@@ -458,29 +458,34 @@ class ContactStep {
 
   /// Treat small gaps as zero (attempts 3 and 4). The reason: if there are more contact points than degrees of freedom, even gaps of nanometres may
   /// require velocities that no motion has, or that need a huge impulse. Such gaps would then determine how forces are distributed, and these forces
-  /// may be arbitrarily large. Therefore gaps smaller than the limit for rows are set to zero, except for the part s that motions can close. s is a
-  /// least-squares solution with a small weight c on the impulses that close the gap: s <- G (G + c)^-1 s.
+  /// may be arbitrarily large. Attempt 4 sets gaps smaller than the limit for rows to zero. Attempt 3 changes w instead, to the part that impulses of
+  /// these contacts can produce: w <- G (G + c)^-1 w, with a small weight c on the impulses. This also removes parts that come from the bend of
+  /// surfaces and from motion along loop rows. It is repeated, because the first impulses may be so large that their rounding errors matter.
   void close_gaps(StepRows& rows, int n, const double* G, double* w, double* shift) {
     const Arena::Scope scope(arena_);
     int *at = arena_.take<int>(n), count = 0, i = 0;
-    double* gap = doubles(n);
-    for (StepRow& row : rows) {
+    double *limit = doubles(n), largest = 0.0;
+    for (const StepRow& row : rows) {
       if (!row.acts || !row.contact) continue;
-      if (!row.bounces && std::abs(row.distance) < row.near) gap[count] = row.shift, at[count++] = i;
+      for (int r = 0; r < 3 && !row.bounces && std::abs(row.distance) < row.near; ++r)
+        limit[count] = row.near / h_, at[count++] = i + r;
       i += 3;
     }
-    double *A = doubles(count * count), *closing = doubles(count), largest = 0.0;
-    for (int k = 0; k < count; ++k) largest = std::max(largest, G[at[k] * n + at[k]]);
-    for (int k = 0; k < count; ++k) {
-      closing[k] = gap[k];
+    double *A = doubles(count * count), *softened = doubles(count * count), *impulse = doubles(count), *closed = doubles(count);
+    for (int k = 0; k < count; ++k)
       for (int l = 0; l < count; ++l) A[k * count + l] = G[at[k] * n + at[l]];
-      A[k * count + k] += square(contact_steps::near) * largest;
+    for (int k = 0; k < count; ++k) largest = std::max(largest, A[k * count + k]), closed[k] = w[at[k]];
+    bool solved = gaps_ == GapTreatment::unreachable_as_zero && largest > 0.0;
+    for (int pass = 0; pass < 2 && solved; ++pass) {
+      std::copy(A, A + count * count, softened), std::copy(closed, closed + count, impulse);
+      for (int k = 0; k < count; ++k) softened[k * count + k] += square(contact_steps::near) * largest;
+      solved = solve_dense(count, softened, impulse);
+      for (int k = 0; k < count; ++k) closed[k] = scalar_product(A + k * count, impulse, count);
     }
-    const bool solved = gaps_ == GapTreatment::unreachable_as_zero && largest > 0.0 && solve_dense(count, A, closing);
+    for (int k = 0; k < count; ++k) solved &= std::abs(closed[k] - w[at[k]]) < limit[k];
     for (int k = 0; k < count; ++k) {
-      double closed = 0.0;
-      for (int l = 0; l < count && solved; ++l) closed += G[at[k] * n + at[l]] * closing[l];
-      w[at[k]] += closed - gap[k], shift[at[k]] += closed - gap[k];
+      const double change = solved ? closed[k] - w[at[k]] : at[k] % 3 == 0 ? -shift[at[k]] : 0.0;
+      w[at[k]] += change, shift[at[k]] += change;
     }
   }
 
