@@ -146,14 +146,15 @@ inline void lock_rows(const LoopEquation<double>& e, int count, const double* J,
 }
 
 /// No force can change the velocity of a row that the loops lock. If this velocity, for the motion `motion` (nv), is at rounding level, set the row's
-/// entry of w (count) to its entry of `shift` (count; null: zero), or to zero if that entry is negative.
+/// entry of w (count) to its entry of `shift` (count; null: zero), or to zero if that entry is negative. If the loops lock everything, the motion itself
+/// is at rounding level; so the motion that e.b would cause without loops counts too.
 inline void rest_on_loops(const LoopEquation<double>& e, int count, const double* J, const double* G, const double* motion,
                           const double* shift, double* w) {
   const int nv = e.matrix.tree.nv;
   double size = -1.0;
   for (int i = 0; i < count; ++i) {
     if (G[i * count + i] != 0.0) continue;
-    if (size < 0.0) size = in_metric(e.matrix, motion);
+    if (size < 0.0) size = in_metric(e.matrix, motion) + mobility_without_loops(e, e.b);
     const double besides = shift ? shift[i] : 0.0, moves = w[i] - besides;
     if (moves * moves <= square(tolerances::at_rest) * mobility_without_loops(e, J + i * nv) * size)
       w[i] = std::max(besides, 0.0);

@@ -236,6 +236,23 @@ def test_redundant_locks_share_the_load_by_least_norm():
     assert np.isfinite(run.tau).all()
 
 
+@pytest.mark.parametrize("held", [("upper",), ("lower",), ("upper", "lower")])
+@pytest.mark.parametrize("method", ["contact", "rk4"])
+@pytest.mark.parametrize("arm", [0.0, 0.5])
+def test_locks_hold_joints_with_dry_friction(held, method, arm):
+    """The friction of a locked joint is indeterminate. If all joints are locked, velocities of the joints are rounding errors."""
+    b = sarrus.Builder("two links")
+    for name in ("first", "second"):
+        b.add_body(name, sarrus.Inertia(1.0, (arm, 0, 0), 0.1 * np.eye(3)))
+    b.add_joint("upper", sarrus.Revolute("y", friction=0.3), "ground", "first")
+    b.add_joint("lower", sarrus.Revolute("y", friction=0.1), "first", "second", at_parent=(1, 0, 0))
+    robot, q = b.build(), np.array([0.0, 0.5])
+    run = sarrus.simulate(robot, q, [0.0, 0.0], 0.3, [Lock(joint) for joint in held], method=method)
+    moved = dict(zip(robot.joints, abs(run.q - q).max(axis=0), strict=True))
+    assert all(moved[joint] < 1e-15 for joint in held)
+    assert all(moved[joint] > 0.1 for joint in robot.joints if joint not in held and (arm or joint == "upper"))
+
+
 @pytest.mark.parametrize(
     "joint",
     [
