@@ -249,17 +249,7 @@ def calibrate(
     weight = _root_weights(residual, loss)
     J = rows.derivatives(place) * weight[:, None]
     base = independent_columns(J, None, 1.0 / prior)
-    if not len(base.kept):
-        raise ModelError(
-            f"the measurements determine none of these dimensions more accurately than its prior, spread=: {', '.join(chosen.names)}"
-        )
-    if len(residual) < FEW * len(base.kept):
-        warnings.warn(
-            f"{len(residual)} measured numbers are too few for {len(base.kept)} combinations of {len(chosen)} dimensions: the model fits the noise; measure more positions, "
-            "or name fewer dimensions=",
-            ModelWarning,
-            stacklevel=2,
-        )
+    _check_count(len(residual), len(base.kept), chosen.names)
     deviation_scale = max(1.0, _scale_of_deviations(residual, loss, len(base.kept)))
     covariance, condition = _covariance(J[:, base.kept], deviation_scale)
     unseen = tuple(chosen.names[i] for i in base.unseen if calibrated[i])
@@ -271,6 +261,21 @@ def calibrate(
         tuple(rows.names[i] for i in np.argsort(-np.abs(residual), kind="stable") if weight[i] ** 2 < 0.5), covariance, base, tuple(chosen.units[i] for i in base.kept),
         (rows.noise[0], rows.noise[1]), residual,
     )  # fmt: skip
+
+
+def _check_count(numbers: int, combinations: int, names: Sequence[str]) -> None:
+    """Raise ModelError if no combination of dimensions is determined; warn if there are few measured numbers."""
+    if not combinations:
+        raise ModelError(
+            f"the measurements determine none of these dimensions more accurately than its prior, spread=: {', '.join(names)}"
+        )
+    if numbers < FEW * combinations:
+        warnings.warn(
+            f"{numbers} measured numbers are too few for {combinations} combinations of {len(names)} dimensions: the model fits the noise; measure more positions, "
+            "or name fewer dimensions=",
+            ModelWarning,
+            stacklevel=3,
+        )
 
 
 def _of_lengths_and_angles(name: str, value: Any) -> list[float]:

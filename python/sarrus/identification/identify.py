@@ -402,14 +402,8 @@ def identify_runs(
     base = base_of(model, still)
     runs = _Runs(model, data, horizon, hold, steps, threads)
     fitted = np.floor((np.arange(len(runs)) + 1) * held_out + 1e-9) == np.floor(np.arange(len(runs)) * held_out + 1e-9)
-    n = 10 * len(model.bodies)
-    units = model.units
-    start = model.values / units
-    start[:n] = with_volume(start[:n].reshape(-1, 10)).ravel()
-    nominal = base.combination @ model.values
-    size = np.maximum(np.abs(base.combination) @ np.abs(units * start), 1e-3 * units[base.kept])
-    start[n:] = np.maximum(start[n:], 1e-2)  # a positive initial value replaces a nominal friction of zero
-    start = units * start
+    units, nominal = model.units, base.combination @ model.values
+    start, size = _start(model, base)
     least = 1e-13 * np.concatenate([model.turn, model.rate * model.turn])
     at, before, weight = start, np.inf, np.ones(2 * robot.nv)
     signed = np.zeros(len(model.terms), bool)
@@ -419,10 +413,7 @@ def identify_runs(
         cost = float(np.sum(np.log(noise)))
         weight = 1.0 / noise
         J, r = (slopes * weight[:, None])[fitted].reshape(-1, len(size)), (off * weight)[fitted].ravel()
-        scale = 1.0 / np.maximum(np.linalg.norm(J, axis=0), 1e-300)
-        U, s, Vt = np.linalg.svd(J * scale, full_matrices=False)
-        good = s > 1e-8 * s[0]
-        change = -scale * (Vt[good].T @ ((U[:, good].T @ r) / s[good]))
+        change, scale, s, Vt, good = _least_step(J, r)
         root = (s[good, None] * Vt[good]) / scale
         now = base.combination @ at
         values, decrement = now + change, np.sqrt(np.sum((root @ change) ** 2))
@@ -443,6 +434,24 @@ def identify_runs(
         float(s[0] / s[-1]), tuple(model.names[i] for i in base.unseen), (), model.names, at,
         float(np.linalg.norm(root @ (base.combination @ at - values))), model, base, robot,
     )  # fmt: skip
+
+
+def _start(model: EffortModel, base: Base) -> tuple[Array, Array]:
+    """Return initial parameters with finite volumes and positive frictions, and the sizes of the base parameters."""
+    n, units = 10 * len(model.bodies), model.units
+    start = model.values / units
+    start[:n] = with_volume(start[:n].reshape(-1, 10)).ravel()
+    size = np.maximum(np.abs(base.combination) @ np.abs(units * start), 1e-3 * units[base.kept])
+    start[n:] = np.maximum(start[n:], 1e-2)  # a positive initial value replaces a nominal friction of zero
+    return units * start, size
+
+
+def _least_step(J: Array, r: Array) -> tuple[Array, Array, Array, Array, Array]:
+    """Return the least-squares step, the units of columns, the singular values of J in these units, Vt, and which of them are not negligible."""
+    scale = 1.0 / np.maximum(np.linalg.norm(J, axis=0), 1e-300)
+    U, s, Vt = np.linalg.svd(J * scale, full_matrices=False)
+    good = s > 1e-8 * s[0]
+    return -scale * (Vt[good].T @ ((U[:, good].T @ r) / s[good])), scale, s, Vt, good
 
 
 class _Runs:
