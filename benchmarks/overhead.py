@@ -26,6 +26,7 @@ from typing import Any
 from .allocations import compiler
 
 KEPT = Path(__file__).with_suffix(".json")
+VERSION = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
 CALLS = 2  # calls that are counted together
 HEADER = Path("/usr/include/valgrind/callgrind.h")
 
@@ -55,11 +56,10 @@ DERIVATIVES = {
 OTHERS = {
     "TaskControl()": "law(0.0, q, v)", "TaskControl.solve": "law.solve(0.0, q, v)",
 }  # fmt: skip
-# public functions that are not called once per state: they search, analyse, simulate or return descriptions
+# public functions that search, analyse, simulate or return descriptions, and functions of floating mechanisms
 NOT_OF_ONE_STATE = {
     "assembly_modes", "configuration", "constraint", "contact_dynamics", "contact_impact", "follow", "joint", "mobility", "mobility_map", "neutral", "plot", "random",
-    "replace", "save", "to_builder", "variants",
-    "assembled_positions", "centroidal_momentum", "dimensions", "rollouts_vjp", "step", "step_jvp", "step_vjp",
+    "replace", "save", "to_builder", "variants", *(f"derivatives.{name}" for name in ("assembled_positions", "centroidal_momentum", "dimensions", "rollouts_vjp", "step", "step_jvp", "step_vjp")),
 }  # fmt: skip
 
 
@@ -169,9 +169,8 @@ def main() -> None:
     for name, row in sorted(counts.items(), key=lambda item: item[1]["overhead"]):
         print(f"{name:40} {row['overhead']:9.2f} {row['kernel']:9.2f}")
     if "--keep" in sys.argv:
-        version = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
         kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
-        kept[version] = {name: row["overhead"] for name, row in counts.items()}
+        kept[VERSION] = {name: row["overhead"] for name, row in counts.items()}
         KEPT.write_text(json.dumps(kept, indent=2) + "\n")
 
 

@@ -160,14 +160,22 @@ def _closed(
     robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, *, warns: bool = True, **options: Any
 ) -> Any:
     """Return configurations with closed loops, fixed joints and frames at their targets, on the branch that `branch` selects."""
-    if (
-        (not options or options.keys() == {"time"})
-        and type(near) is np.ndarray
-        and type(time := options.get("time", 0.0)) is float
-    ):
-        quick: Array | None = positions(robot).quick(near, targets, fixed, time)
-        if quick is not None:
-            return quick
+    if (quick := _quick(robot, targets, near, fixed, options)) is not None:
+        return quick
+    return _searched(robot, targets, near, fixed, warns=warns, **options)
+
+
+def _quick(robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, options: Mapping[str, Any]) -> Array | None:
+    """Return the configuration near a single one, if one call of the kernels determines it; otherwise None."""
+    if (options and options.keys() != {"time"}) or type(near) is not np.ndarray:
+        return None
+    time = options.get("time", 0.0)
+    return positions(robot).quick(near, targets, fixed, time) if type(time) is float else None
+
+
+def _searched(
+    robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, *, warns: bool = True, **options: Any
+) -> Any:
     if request := of_one_state(robot, targets, near, fixed, options.get("time") if options else None):
         return _solved(robot, request, warns, **options)
     return solved_many(robot, targets, near, fixed, warns, **options)
@@ -371,9 +379,11 @@ def inverse_kinematics(
     >>> robot.pose(q, "platform")[:3, 3].round(4) + 0.0
     array([ 0.1   ,  0.    , -0.5379])
     """
+    if not robot._velocity_rows and (quick := _quick(robot, frames, near, fixed, options)) is not None:
+        return quick
     check_frames(robot, frames, "fixed")
     warn_of_velocity_rows(robot, fixed, "inverse_kinematics")
-    answer: Array = _closed(robot, frames, near, fixed, **options)
+    answer: Array = _searched(robot, frames, near, fixed, **options)
     return answer
 
 
