@@ -175,7 +175,6 @@ def actuator_efforts(
     >>> fourbar.actuator_efforts(q, v, a).round(9)
     array([2.])
     """
-    # without limits, the core solves the complete problem, with weights, preload and exact=
     _check_distribution(distribution, weights)
     motors = None if actuated is None else _motors(robot, motors_of(robot, actuated))
     usual = wrenches is weights is preload is None and check is True and exact is False and not options
@@ -187,29 +186,8 @@ def actuator_efforts(
             answer = _efforts_and_reactions(driven, q, v, a)
         if answer is not None:
             return answer
+    # without limits, the core solves the complete problem, with weights, preload and exact=
     motors = motors or _motors(robot, robot.actuated)
-    # without limits, the core solves the complete problem, with weights, preload and exact=
-    _check_distribution(distribution, weights)
-    motors = _motors(robot, motors_of(robot, actuated))
-    usual = wrenches is weights is preload is None and check is True and exact is False and not options
-    if usual and distribution == "minimum-norm" and motors.order is None:
-        state, driven = (q, v, a), cast(Any, motors.robot)
-        answer: Any = None
-        if limits is None:
-            answer = _efforts_and_reactions(driven, *state) if return_reactions is True else None
-        elif return_reactions is False:
-            answer = _limited_efforts(driven, *state, limits)
-        if answer is not None:
-            return answer
-    # without limits, the core solves the complete problem, with weights, preload and exact=
-    _check_distribution(distribution, weights)
-    usual = actuated is wrenches is weights is preload is None and check is True and exact is False and not options
-    if usual and distribution == "minimum-norm":
-        if limits is None and return_reactions is True and (answer := _efforts_and_reactions(robot, q, v, a)):
-            return answer
-        quick: Any = return_reactions is False and _limited_efforts(robot, q, v, a, limits)
-        if quick is not None and quick is not False:
-            return quick
     out, return_status = options.pop("out", None), checked_truth("return_status", options.pop("return_status", False))
     with_reactions = checked_truth("return_reactions", return_reactions)
     keywords: dict[str, Any] = {"wrenches": wrenches, "check": check, **options}

@@ -148,7 +148,13 @@ def contacts(self: LoopFunctions, q: ArrayLike, *, within: float = 0.0) -> Conta
     state, pair, name, position, normal, distance = core.touching(poses.reshape(-1, *poses.shape[-3:]), reach)
     shapes, ends = zip(*(names[k] for k in pair.tolist()), strict=True) if pair.size else ((), ())
     numbers = dict(zip(COEFFICIENTS, coefficients[pair].T.copy(), strict=True))
-    return Contacts(position, normal, distance, shapes, ends, name, state=state, **numbers)
+    found = object.__new__(
+        Contacts
+    )  # without the constructor, which for a frozen dataclass takes as long as all distances
+    vars(found).update(
+        position=position, normal=normal, distance=distance, shapes=shapes, bodies=ends, id=name, state=state, **numbers
+    )
+    return found
 
 
 __all__ = ["ContactMotion", "ContactPoint", "contact_dynamics", "contact_impact"]
