@@ -98,7 +98,7 @@ def internal_efforts(
         lead = common_axes({"q": q.shape[:-1], "time": times.shape})
         q, times = np.broadcast_to(q, (*lead, robot.nq)), np.broadcast_to(times, lead).ravel()
     bases, freedom = _core.internal_efforts(robot, q, names, times)
-    return bases if q.ndim == 1 else bases[..., : same_freedom(freedom[freedom >= 0])]
+    return cast(Array, bases if q.ndim == 1 else bases[..., : same_freedom(freedom[freedom >= 0])])
 
 
 @overload
@@ -177,12 +177,13 @@ def actuator_efforts(
     """
     _check_distribution(distribution, weights)
     motors = None if actuated is None else _motors(robot, motors_of(robot, actuated))
-    usual = wrenches is weights is preload is None and check is True and exact is False and not options
-    if usual and distribution == "minimum-norm" and (motors is None or motors.order is None):
+    usual = wrenches is None and weights is None and preload is None and check is True and exact is False
+    if usual and not options and distribution == "minimum-norm" and (motors is None or motors.order is None):
         driven, answer = cast(Any, robot if motors is None else motors.robot), None
-        if return_reactions is False:
+        with_reactions: object = return_reactions
+        if with_reactions is False:
             answer = driven.actuator_efforts(q, v, a) if limits is None else _limited_efforts(driven, q, v, a, limits)
-        elif return_reactions is True and limits is None:
+        elif with_reactions is True and limits is None:
             answer = _efforts_and_reactions(driven, q, v, a)
         if answer is not None:
             return answer
@@ -552,8 +553,8 @@ def joint_wrenches(
     >>> [round(float(loads[name][5]), 3) for name in ("low", "high")]
     [24.525, 73.575]
     """
-    usual = multipliers is actuated is wrenches is time is compliance is None
-    if usual and (loads := _wrenches_of_one_state(robot, q, v, a)):
+    usual = multipliers is None and actuated is None and wrenches is None and time is None
+    if usual and compliance is None and (loads := _wrenches_of_one_state(robot, q, v, a)):
         return cast(JointWrenches, loads)
     roots = None if compliance is None else compliance_roots(robot, compliance)
     keywords: Any = {"multipliers": multipliers, "actuated": actuated, "wrenches": wrenches, "time": time}
