@@ -28,7 +28,8 @@ using Evaluate = PyObject* (*)(const Call&);
 struct Names {
 #define SARRUS_NAMES(X)                                                                                                       \
   X(_rough)                                                                                                                   \
-  X(_prepared) X(_joints) X(_load_places) X(_prescribed) X(_all_v) X(_at) X(linear) X(parts) X(coordinates) X(velocities)     \
+  X(_prepared)                                                                                                                \
+  X(_joints) X(_load_places) X(_prescribed) X(_all_v) X(_at) X(linear) X(parts) X(coordinates) X(velocities)                  \
       X(configuration_basis) X(velocity_basis) X(rate) X(A) X(B) X(E) X(error) X(q) X(v) X(a) X(time) X(mechanism) X(efforts) \
           X(constraints) X(multipliers) X(wrenches) X(residual) X(parameters) X(simple) X(v_places) X(loop_joints) X(rows)    \
               X(weight) X(robot) X(no_change)
