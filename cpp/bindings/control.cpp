@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 #include <tuple>
 
 #include "../control/path_timing.hpp"
 #include "../control/quadratic_programme.hpp"
+#include "../mobility/actuation.hpp"
 #include "../reading/tasks.hpp"
 #include "arrays.hpp"
 #include "described.hpp"
@@ -16,6 +18,7 @@
 #include "force_elements.hpp"
 #include "from_python.hpp"
 #include "gil.hpp"
+#include "one_state.hpp"
 #include "results.hpp"
 #include "state.hpp"
 
@@ -217,6 +220,17 @@ class TaskController {
     // `numbers` is empty if there are no runs
     if (!numbers.numbers.empty()) std::copy_n(numbers.numbers.begin(), law_.parameters, parameters_.begin());
     for (const Task& t : law_.task) rows_ += t.rows();
+    for (const std::string& name : actuated) efforts_.emplace_back(name, joint_nv(name));
+    for (const std::string& name : rigid) rigid_ += joint_nv(name);
+    for (const py::handle contact : contacts) frames_.push_back(contact[py::int_(2)]["frame"]);
+    // rows of the errors are ordered by priority
+    std::vector<int> order(read.sizes.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int i, int j) { return read.levels[i] < read.levels[j]; });
+    std::vector<Count> first(order.size());
+    Count next = 0;
+    for (const int i : order) first[i] = next, next += read.sizes[i];
+    for (std::size_t i = 0; i < tasks.size(); ++i) tasks_.emplace_back(first[i], read.sizes[i]);
   }
   TaskController(const TaskController&) = delete;
   TaskController& operator=(const TaskController&) = delete;
@@ -233,6 +247,7 @@ class TaskController {
     return ask(time, q, v, nullptr, nullptr, report) == fine && conflict == 0 ? answer : py::none();
   }
 
+  /// Return the fields of a TaskSolution; `status` and `conflict` are numbers.
   py::dict report(double time, const py::object& q, const py::object& v, const Numbers& call, const Numbers& z) const {
     if (call.size() != law_.call_numbers || z.size() != law_.states) throw std::length_error("tasks: wrong sizes");
     Numbers x(law_.unknowns()), a(tree_.nv), tau(tree_.nv), multipliers(tree_.loops.rows), error(rows_), missed(rows_);
@@ -252,8 +267,30 @@ class TaskController {
     const double status = ask(time, q, v, call.data(), z.data(), report);
     py::dict d;
     d["status"] = static_cast<int>(status), d["conflict"] = conflict, d["damping"] = damping;
-    d["x"] = x, d["acceleration"] = a, d["tau"] = tau, d["multipliers"] = multipliers;
-    d["error"] = error, d["missed"] = missed, d["active"] = active;
+    d["acceleration"] = a, d["tau"] = tau;
+    py::dict efforts, forces;
+    Count next = 0;
+    for (const auto& [name, size] : efforts_) {
+      efforts[name] = size == 1 ? py::object(py::float_(x.data()[next])) : part(x, next, size);
+      next += size;
+    }
+    next += rigid_;
+    for (std::size_t k = 0; k < frames_.size(); next += law_.contact[k++].rows)
+      forces[frames_[k]] = part(x, next, law_.contact[k].rows);
+    d["efforts"] = efforts, d["forces"] = forces;
+    py::tuple errors(tasks_.size()), all_missed(tasks_.size());
+    for (std::size_t i = 0; i < tasks_.size(); ++i) {
+      errors[i] = part(error, tasks_[i].first, tasks_[i].second);
+      all_missed[i] = part(missed, tasks_[i].first, tasks_[i].second);
+    }
+    d["errors"] = errors, d["missed"] = all_missed;
+    py::list reached, violated;
+    for (Count i = 0; i < std::min<Count>(active.size(), static_cast<Count>(read.limits.size())); ++i) {
+      if (active.data()[i] == 0) continue;
+      reached.append(read.limits[i]);
+      if (std::abs(active.data()[i]) > 1) violated.append(read.limits[i]);
+    }
+    d["active"] = py::tuple(reached), d["conflicts"] = py::tuple(violated);
     return d;
   }
 
@@ -274,6 +311,10 @@ class TaskController {
   }
 
  private:
+  Count joint_nv(const std::string& name) const { return mechanism_.description().joints[joint_by_name(mechanism_, name)].nv; }
+  static py::object part(const Numbers& whole, Count first, Count size) {
+    return part_of(whole, const_cast<double*>(whole.data()) + first, 1, &size);
+  }
   double ask(double time, const py::object& q, const py::object& v, const double* call, const double* z,
              const TaskReport<double>& report) const {
     const py::object kept_q = as_plain(q.ptr(), "q"), kept_v = as_plain(v.ptr(), "v");
@@ -312,6 +353,10 @@ class TaskController {
   const TaskControl& law_ = read.law;
   std::vector<double> parameters_;  // parameters of the first run
   int rows_ = 0;
+  std::vector<std::pair<py::str, Count>> efforts_;  // joints with motors, and their numbers of efforts
+  Count rigid_ = 0;  // number of forces along rigid joints
+  std::vector<py::object> frames_;  // of contacts
+  std::vector<std::pair<Count, Count>> tasks_;  // first row of each task's errors, and number of rows
 };
 
 py::dict fastest_timing_of(const Numbers& lengths, const Numbers& a, const Numbers& b, const Numbers& c,

@@ -90,14 +90,42 @@ py::dict constraint_rank_of(const py::object& self, const Row& q, const std::opt
   return as_python(result);
 }
 
-/// Return bases (states, nu, k) of the internal efforts, and the number of columns of each; smaller bases are padded with zero columns. A state that
-/// is not finite has the number -1, and its entries are NaN.
-py::tuple internal_efforts_of(const py::object& self, const Row& q, const Names& actuated, const std::optional<Row>& time) {
+/// Return the joints with these names; without names, those that have a motor in the description.
+std::vector<int> motors_by_names(const Mechanism& m, const std::optional<Names>& actuated) {
+  return actuated ? joints_by_names(m, *actuated) : actuated_joints(m);
+}
+
+/// Return the actuation matrices (..., nv, nu) of configurations (..., nq). A configuration that is not finite has NaN.
+py::array_t<double> actuation_matrix_of(const py::object& self, const Row& q, const std::optional<Names>& actuated) {
+  const Mechanism& m = built(self);
+  const Tree& tree = m.tree();
+  const std::vector<int> joints = motors_by_names(m, actuated);
+  py::ssize_t motors = 0, states = 1;
+  for (const int j : joints) motors += m.description().joints[j].nv;
+  std::vector<py::ssize_t> shape(q.shape(), q.shape() + q.ndim() - 1);
+  for (const py::ssize_t n : shape) states *= n;
+  shape.push_back(tree.nv), shape.push_back(motors);
+  py::array_t<double> all(shape);
+  for (py::ssize_t i = 0; i < states; ++i) {
+    const double* at = q.data() + i * tree.nq;
+    Eigen::Map<RowMajor> S(all.mutable_data() + i * tree.nv * motors, tree.nv, motors);
+    if (finite(at, tree.nq))
+      S = motor_rows({m, kernels()}, at, joints).transpose();
+    else
+      S.setConstant(std::nan(""));
+  }
+  return all;
+}
+
+/// Return bases (..., nu, k) of the internal efforts of configurations (..., nq), and the number of columns of each; smaller bases are padded with
+/// zero columns. A state that is not finite has the number -1, and its entries are NaN. `time`: (states,).
+py::tuple internal_efforts_of(const py::object& self, const Row& q, const std::optional<Names>& actuated,
+                              const std::optional<Row>& time) {
   const Mechanism& m = built(self);
   const Tree& tree = m.tree();
   const StateFunctions functions(m, kernels());
-  const std::vector<int> joints = joints_by_names(m, actuated);
-  const py::ssize_t states = q.shape(0);
+  const std::vector<int> joints = motors_by_names(m, actuated);
+  const py::ssize_t states = tree.nq ? q.size() / tree.nq : 1;
   std::vector<Matrix> bases(static_cast<std::size_t>(states));
   py::array_t<int> counts(states);
   Eigen::Index motors = 0, most = 0;
@@ -112,12 +140,14 @@ py::tuple internal_efforts_of(const py::object& self, const Row& q, const Names&
     counts.mutable_at(i) = static_cast<int>(bases[i].cols());
     most = std::max(most, bases[i].cols());
   }
-  py::array_t<double> all({states, static_cast<py::ssize_t>(motors), static_cast<py::ssize_t>(most)});
-  auto to = all.mutable_unchecked<3>();
+  std::vector<py::ssize_t> shape(q.shape(), q.shape() + q.ndim() - 1);
+  shape.push_back(motors), shape.push_back(most);
+  py::array_t<double> all(shape);
+  double* to = all.mutable_data();
   for (py::ssize_t i = 0; i < states; ++i)
     for (Eigen::Index r = 0; r < motors; ++r)
       for (Eigen::Index c = 0; c < most; ++c)
-        to(i, r, c) = counts.at(i) < 0 ? std::nan("") : c < bases[i].cols() ? bases[i](r, c) : 0.0;
+        *to++ = counts.at(i) < 0 ? std::nan("") : c < bases[i].cols() ? bases[i](r, c) : 0.0;
   return py::make_tuple(all, counts);
 }
 
@@ -384,6 +414,7 @@ void bind_mobility(py::module_& m) {
       },
       py::arg("mechanism"), py::arg("compliance"));
   m.def("load_places", [](const py::object& self) { return load_places(built(self)); }, py::arg("mechanism"));
+  m.def("actuation_matrix", &actuation_matrix_of, py::arg("mechanism"), py::arg("q"), py::arg("actuated"));
   m.def("internal_efforts", &internal_efforts_of, py::arg("mechanism"), py::arg("q"), py::arg("actuated"), py::arg("time"));
 }
 

@@ -21,6 +21,7 @@
 #include "mobility.hpp"
 #include "model.hpp"
 #include "named_parts.hpp"
+#include "one_state.hpp"
 #include "position.hpp"
 #include "processor.hpp"
 #include "shapes.hpp"
@@ -362,6 +363,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   bind_model(m);
   m.def("hand_over", &hand_over);
   bind_status(m);
+  m.def("of_one_state", &of_one_state, py::arg("name"), py::arg("type") = py::none());
   m.def("call_with_parts", &call_with_parts, py::arg("operation"), py::arg("type"), py::arg("parts"), py::arg("keeps"));
   m.def("method", &method, py::arg("type"), py::arg("name"), py::arg("doc"), py::arg("declaration"));
   m.def("joint_wrenches", &joint_wrenches, py::arg("mechanism"), py::arg("q"), py::arg("v"), py::arg("a"), py::arg("multipliers"),

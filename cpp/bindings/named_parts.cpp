@@ -5,6 +5,7 @@
 #include "../mechanism/mechanism.hpp"
 #include "arguments.hpp"
 #include "from_python.hpp"
+#include "one_state.hpp"
 #include "state.hpp"
 
 namespace sarrus::bindings {
@@ -24,14 +25,6 @@ struct CallWithParts {
   PyObject *state, *robot, *tangent;  // names of attributes, and the number 1.0
 };
 
-py::object taken(PyObject* made) {
-  if (!made) throw py::error_already_set();
-  return py::reinterpret_steal<py::object>(made);
-}
-
-bool is_row(PyObject* x, int size) { return is_plain(x) && proxy(x)->nd == 1 && proxy(x)->dimensions[0] == size; }
-const double* numbers(PyObject* x) { return reinterpret_cast<const double*>(proxy(x)->data); }
-
 /// Return a new array of rows, one after the other.
 py::object joined(PyObject* const* rows, int count) {
   Py_ssize_t size = 0;
@@ -39,16 +32,6 @@ py::object joined(PyObject* const* rows, int count) {
   double* to;
   py::object made = taken(new_array(1, &size, &to));
   for (int i = 0; i < count; ++i) to = std::copy_n(numbers(rows[i]), proxy(rows[i])->dimensions[0], to);
-  return made;
-}
-
-/// Return an array of some numbers of another array, whose memory it shares.
-py::object part_of(const py::object& whole, double* data, int nd, const Py_ssize_t* dims) {
-  auto& api = py::detail::npy_api::get();
-  Py_INCREF(double_descr());
-  constexpr int flags = plain | py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
-  py::object made = taken(api.PyArray_NewFromDescr_(api.PyArray_Type_, double_descr(), nd, dims, nullptr, data, flags, nullptr));
-  api.PyArray_SetBaseObject_(made.ptr(), whole.inc_ref().ptr());
   return made;
 }
 
@@ -96,9 +79,7 @@ py::object object_of_parts(const CallWithParts& call, const Tree& tree, PyObject
     fields[py::handle(part.name)] = value;
   }
   if (call.keeps) fields[py::handle(call.state)] = joined(inputs, 3), fields[py::handle(call.robot)] = py::handle(robot);
-  py::object made = taken(call.type->tp_alloc(call.type, 0));
-  if (PyObject_GenericSetDict(made.ptr(), fields.ptr(), nullptr) < 0) throw py::error_already_set();
-  return made;
+  return object_of(call.type, fields);
 }
 
 PyObject* evaluate(PyObject* self, PyObject* const* args, Py_ssize_t count) {

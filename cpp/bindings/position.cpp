@@ -182,7 +182,12 @@ class PyPositions : public Positions {
       const std::string name = py::handle(names[k]).cast<std::string>();
       if (k < frames.size()) {
         const Mechanism::PlacedFrame* frame = m.find_frame(name);
-        if (!frame || frame->body == 0) return false;
+        const auto is = [&name](const auto& described) { return described.name == name; };
+        const auto& [bodies, added] = std::tie(m.description().bodies, m.description().frames);
+        // the frames of joints are not targets
+        if (!frame || frame->body == 0 ||
+            (std::none_of(bodies.begin(), bodies.end(), is) && std::none_of(added.begin(), added.end(), is)))
+          return false;
         frames[k].frame = name;
         continue;
       }

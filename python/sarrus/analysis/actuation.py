@@ -32,7 +32,7 @@ from ..dynamics.options import Distribution, StateOptions, TimeOptions, Unpack, 
 from ..dynamics.reactions import compliance_roots, determined, least_reactions
 from ..errors import ModelError, NotRealizableError, SarrusError, ShapeError, StateError, check_choice
 from .closing import on_its_tree, prepared
-from .independent_coordinates import joint_velocity, loop_motions
+from .independent_coordinates import loop_motions
 from .linear_algebra import applied, same_freedom, transposed, velocity_scale
 
 _ARGUMENT = {"low": "limits[0]", "high": "limits[1]"}
@@ -60,13 +60,11 @@ def actuation_matrix(
     >>> fourbar.actuation_matrix(fourbar.assemble(), actuated=["pin2"]).shape
     (3, 1)
     """
-    names = motors_of(robot, actuated)
+    names = None if actuated is None else motors_of(robot, actuated)
     q = robot.normalize(q)  # raises the errors of q
-    common_axes({"the result": (*q.shape, robot.nv)})
-    parts = [transposed(joint_velocity(robot, q, name)) for name in names]
-    empty = np.zeros((*q.shape[:-1], robot.nv, 0))
-    S = np.concatenate([empty, *(np.broadcast_to(p, (*q.shape[:-1], *p.shape[-2:])) for p in parts)], axis=-1)
-    return np.where(np.asarray(np.isnan(q).any(axis=-1))[..., None, None], np.nan, S)
+    if q.ndim > 1:
+        common_axes({"the result": (*q.shape, robot.nv)})
+    return _core.actuation_matrix(robot, q, names)
 
 
 @of_states
@@ -94,13 +92,13 @@ def internal_efforts(
     >>> robot.internal_efforts(robot.assemble()).shape
     (3, 1)
     """
-    q, times = robot.normalize(q), None if time is None else real_array("time", time)
-    lead = q.shape[:-1] if times is None else common_axes({"q": q.shape[:-1], "time": times.shape})
-    states = np.broadcast_to(q, (*lead, robot.nq)).reshape(-1, robot.nq)
-    times = None if times is None else np.broadcast_to(times, lead).ravel()
-    bases, freedom = _core.internal_efforts(robot, states, motors_of(robot, actuated), times)
-    bases = bases[..., : same_freedom(freedom[freedom >= 0])]
-    return np.asarray(bases.reshape(*lead, *bases.shape[1:]))
+    names, q, times = None if actuated is None else motors_of(robot, actuated), robot.normalize(q), None
+    if time is not None:
+        times = real_array("time", time)
+        lead = common_axes({"q": q.shape[:-1], "time": times.shape})
+        q, times = np.broadcast_to(q, (*lead, robot.nq)), np.broadcast_to(times, lead).ravel()
+    bases, freedom = _core.internal_efforts(robot, q, names, times)
+    return cast(Array, bases if q.ndim == 1 else bases[..., : same_freedom(freedom[freedom >= 0])])
 
 
 @overload
@@ -177,10 +175,21 @@ def actuator_efforts(
     >>> fourbar.actuator_efforts(q, v, a).round(9)
     array([2.])
     """
-    # without limits, the core solves the complete problem, with weights, preload and exact=
     _check_distribution(distribution, weights)
+    motors = None if actuated is None else _motors(robot, motors_of(robot, actuated))
+    usual = wrenches is None and weights is None and preload is None and check is True and exact is False
+    if usual and not options and distribution == "minimum-norm" and (motors is None or motors.order is None):
+        driven, answer = cast(Any, robot if motors is None else motors.robot), None
+        with_reactions: object = return_reactions
+        if with_reactions is False:
+            answer = driven.actuator_efforts(q, v, a) if limits is None else _limited_efforts(driven, q, v, a, limits)
+        elif with_reactions is True and limits is None:
+            answer = _efforts_and_reactions(driven, q, v, a)
+        if answer is not None:
+            return answer
+    # without limits, the core solves the complete problem, with weights, preload and exact=
+    motors = motors or _motors(robot, robot.actuated)
     out, return_status = options.pop("out", None), checked_truth("return_status", options.pop("return_status", False))
-    motors = _motors(robot, motors_of(robot, actuated))
     with_reactions = checked_truth("return_reactions", return_reactions)
     keywords: dict[str, Any] = {"wrenches": wrenches, "check": check, **options}
     choice = {"weights": motors.placed("weights", weights), "preload": motors.placed("preload", preload)}
@@ -203,6 +212,10 @@ def actuator_efforts(
     multipliers = [_multipliers(motors, q, v, a, u, keywords)] if with_reactions else []
     results = [into(out, u if motors.order is None else u[..., motors.order]), *multipliers, *[status] * return_status]
     return results[0] if len(results) == 1 else tuple(results)
+
+
+_limited_efforts: Any = _core.of_one_state("limited_efforts")
+_efforts_and_reactions: Any = _core.of_one_state("efforts_and_reactions")
 
 
 @dataclass(frozen=True, eq=False)
@@ -464,6 +477,9 @@ class JointWrenches(dict[str, Array]):
         return type(self), (dict(self), self.efforts, self._at)
 
 
+_wrenches_of_one_state: Any = _core.of_one_state("joint_wrenches", JointWrenches)
+
+
 def joint_wrenches(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, multipliers: ArrayLike | None = None,
     actuated: Sequence[str] | None = None, wrenches: Wrenches | None = None, time: ArrayLike | None = None,
@@ -537,6 +553,9 @@ def joint_wrenches(
     >>> [round(float(loads[name][5]), 3) for name in ("low", "high")]
     [24.525, 73.575]
     """
+    usual = multipliers is None and actuated is None and wrenches is None and time is None
+    if usual and compliance is None and (loads := _wrenches_of_one_state(robot, q, v, a)):
+        return cast(JointWrenches, loads)
     roots = None if compliance is None else compliance_roots(robot, compliance)
     keywords: Any = {"multipliers": multipliers, "actuated": actuated, "wrenches": wrenches, "time": time}
     return joint_wrenches_with(robot, q, v, a, **keywords, compliance=roots)

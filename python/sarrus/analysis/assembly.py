@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from .. import _core
 from .._arrays import (
     MOST_THREADS,
     Array,
@@ -140,6 +141,8 @@ def warn_of_velocity_rows(robot: LoopFunctions, prescribed: object, function: st
 
     Rolling rows, which have no list of joints, restrict paths, but not single configurations.
     """
+    if not robot._velocity_rows:
+        return
     joints = prescribed if isinstance(prescribed, Mapping) else {}
     names = [
         f"'{name}'"
@@ -157,14 +160,22 @@ def _closed(
     robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, *, warns: bool = True, **options: Any
 ) -> Any:
     """Return configurations with closed loops, fixed joints and frames at their targets, on the branch that `branch` selects."""
-    if (
-        (not options or options.keys() == {"time"})
-        and type(near) is np.ndarray
-        and type(time := options.get("time", 0.0)) is float
-    ):
-        quick: Array | None = positions(robot).quick(near, targets, fixed, time)
-        if quick is not None:
-            return quick
+    if (quick := _quick(robot, targets, near, fixed, options)) is not None:
+        return quick
+    return _searched(robot, targets, near, fixed, warns=warns, **options)
+
+
+def _quick(robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, options: Mapping[str, Any]) -> Array | None:
+    """Return the configuration near a single one, if one call of the kernels determines it; otherwise None."""
+    if (options and options.keys() != {"time"}) or type(near) is not np.ndarray:
+        return None
+    time = options.get("time", 0.0)
+    return positions(robot).quick(near, targets, fixed, time) if type(time) is float else None
+
+
+def _searched(
+    robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, *, warns: bool = True, **options: Any
+) -> Any:
     if request := of_one_state(robot, targets, near, fixed, options.get("time") if options else None):
         return _solved(robot, request, warns, **options)
     return solved_many(robot, targets, near, fixed, warns, **options)
@@ -368,9 +379,11 @@ def inverse_kinematics(
     >>> robot.pose(q, "platform")[:3, 3].round(4) + 0.0
     array([ 0.1   ,  0.    , -0.5379])
     """
+    if not robot._velocity_rows and (quick := _quick(robot, frames, near, fixed, options)) is not None:
+        return quick
     check_frames(robot, frames, "fixed")
     warn_of_velocity_rows(robot, fixed, "inverse_kinematics")
-    answer: Array = _closed(robot, frames, near, fixed, **options)
+    answer: Array = _searched(robot, frames, near, fixed, **options)
     return answer
 
 
@@ -587,8 +600,9 @@ def random(
 
 
 Rates = Mapping[str, ArrayLike]
-FLOATS, AXES = {float, np.float64}, ("frame", "world_aligned")
+AXES = ("frame", "world_aligned")
 Prepared = tuple[Closing, Array, Array | None, Array | None]
+_of_one_state: Any = _core.of_one_state("complete")
 
 
 def completed(
@@ -607,57 +621,15 @@ def completed(
     axes = options.pop("expressed_in", "frame")
     if not isinstance(axes, str) or axes not in AXES:
         raise ValueError(f"expressed_in must be 'frame' or 'world_aligned'; got {axes!r}")
-    prepared_call = _from_earlier_call(robot, q, v, joint_rates, frames, axes)
-    closure, x, rows, values = prepared_call or _checked(
-        robot, q, v, joint_rates, {} if frames is None else frames, axes
-    )
+    # one state with the joints and frames of an earlier call, as in a control loop
+    if (motion := _of_one_state(robot, q, v, joint_rates, frames, axes, options)) is not None:
+        return motion
+    closure, x, rows, values = _checked(robot, q, v, joint_rates, {} if frames is None else frames, axes)
     if values is not None:
         options["pfaffian_values"] = values
     if v is None:
         return closure.robot._least_motion(q, x, None, closure.weight, rows, **options)
     return closure.robot._least_motion(q, v, x, closure.weight, rows, **options)
-
-
-def _from_earlier_call(
-    robot: LoopFunctions, q: ArrayLike, v: ArrayLike | None, joint_rates: Rates, frames: Rates | None, axes: str
-) -> Prepared | None:
-    """Return the result of `_checked` for a call with the same joints and frames as an earlier call, as in a control loop; None for other calls.
-
-    Only types are checked, because names were checked in the earlier call and the core checks values.
-    """
-    moved = {} if frames is None else _of_one_state(q, v, frames)
-    if type(joint_rates) is not dict or moved is None:
-        return None
-    closure = robot._prepared.get(
-        (tuple([(name, len(x) == 6) for name, x in moved.items()]) if moved else (), tuple(joint_rates))
-    )
-    if closure is None or not closure.simple:
-        return None
-    fixed_velocities = closure.still.copy()
-    for place, rate in zip(closure.v_places, joint_rates.values()):  # noqa: B905 (equal lengths: these are the key of the closure)
-        if type(rate) not in FLOATS:
-            return None
-        if place >= 0:
-            fixed_velocities[place] = rate
-    if closure.robot is robot:
-        return closure, fixed_velocities, None, None
-    if axes == "world_aligned":
-        moved = {name: (x.reshape(-1, 3) @ robot.pose(q, name)[:3, :3]).ravel() for name, x in moved.items()}
-    rows = np.zeros(closure.robot.nc)
-    for place, x in zip(
-        closure.rows, [*moved.values(), *(joint_rates[name] for name in closure.loop_joints)], strict=True
-    ):
-        rows[place] = x
-    return closure, fixed_velocities, rows, closure.no_change
-
-
-def _of_one_state(q: ArrayLike, v: ArrayLike | None, frames: Rates) -> dict[str, Array] | None:
-    """Return the velocities of frames, (3,) or (6,), if all arguments are floats of a single state; otherwise None."""
-    if type(frames) is not dict or v is not None or type(q) is not np.ndarray or q.ndim != 1:
-        return None
-    arrays = {name: np.asarray(x) for name, x in frames.items() if type(x) in (tuple, list, np.ndarray)}
-    good = len(arrays) == len(frames) and all(x.shape in ((3,), (6,)) and x.dtype == float for x in arrays.values())
-    return arrays if good and not any(math.isnan(number) for x in arrays.values() for number in x.tolist()) else None
 
 
 def _checked(

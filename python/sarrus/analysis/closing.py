@@ -404,7 +404,7 @@ def positions(robot: LoopFunctions) -> _core.Positions:
         variants: Any = robot if robot._base is not robot and cast(Any, robot)._changes else None
         return _core.Positions(robot, limits, home, *((variants._varied, variants._changes) if variants else ()))
 
-    return prepared(robot, "positions", make)
+    return robot._prepared.get("positions") or prepared(robot, "positions", make)
 
 
 def checked_target(robot: LoopFunctions, frame: str, value: ArrayLike | Transform) -> Array:

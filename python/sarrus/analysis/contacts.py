@@ -61,11 +61,16 @@ def may_touch(robot: LoopFunctions) -> list[Pair]:
     return touching_pairs(robot.description)
 
 
-def touching(robot: LoopFunctions) -> tuple[_core.Scene, list[str], list[Pair]]:
-    """Return the core's scene of the shapes, the bodies whose poses it expects, and the pairs that may touch."""
+def touching(
+    robot: LoopFunctions,
+) -> tuple[_core.Scene, list[str], list[tuple[tuple[str, str], tuple[str, str]]], Array]:
+    """Return the core's scene of the shapes, the bodies whose poses it expects, and names and coefficients (n, ...) of the pairs that may touch."""
     pairs: list[Pair] = robot._may_touch  # type: ignore[attr-defined]  # Mechanism has it
     terms, bodies = scene(robot.description, robot._solids, pairs)  # type: ignore[attr-defined]
-    return _core.Scene(*terms), bodies, pairs
+    ends = [tuple(robot.description.shapes[k] for k in (pair.first, pair.second)) for pair in pairs]
+    names = [((a.name, b.name), (a.body, b.body)) for a, b in ends]
+    coefficients = np.array([[getattr(pair, name) for name in COEFFICIENTS] for pair in pairs])
+    return _core.Scene(*terms), bodies, names, coefficients.reshape(-1, len(COEFFICIENTS))
 
 
 def overlapping(robot: LoopFunctions, q: Array) -> Iterator[str]:
@@ -137,19 +142,19 @@ def contacts(self: LoopFunctions, q: ArrayLike, *, within: float = 0.0) -> Conta
     ((('ball', 'floor'),), array([0.1]), array([[0., 0., 1.]]))
     """
     reach = checked_number("within", within, "")
-    core, bodies, pairs = self._touching  # type: ignore[attr-defined]  # Mechanism has it
-    shapes = self.description.shapes
+    core, bodies, names, coefficients = self._touching  # type: ignore[attr-defined]  # Mechanism has it
     ground_pose = self.pose(q, "ground")  # also checks q of robots without shapes
     poses = np.stack([self.pose(q, body) for body in bodies], axis=-3) if bodies else ground_pose[..., None, :, :]
     state, pair, name, position, normal, distance = core.touching(poses.reshape(-1, *poses.shape[-3:]), reach)
-    point_pairs = [pairs[k] for k in pair.tolist()]
-    ends = [(shapes[k.first], shapes[k.second]) for k in point_pairs]
-    numbers = {name: np.array([getattr(k, name) for k in point_pairs]) for name in COEFFICIENTS}
-    return Contacts(
-        position, normal, distance,
-        tuple((a.name, b.name) for a, b in ends), tuple((a.body, b.body) for a, b in ends), name,
-        state=state, **numbers,
-    )  # fmt: skip
+    shapes, ends = zip(*(names[k] for k in pair.tolist()), strict=True) if pair.size else ((), ())
+    numbers = dict(zip(COEFFICIENTS, coefficients[pair].T.copy(), strict=True))
+    found = object.__new__(
+        Contacts
+    )  # without the constructor, which for a frozen dataclass takes as long as all distances
+    vars(found).update(
+        position=position, normal=normal, distance=distance, shapes=shapes, bodies=ends, id=name, state=state, **numbers
+    )
+    return found
 
 
 __all__ = ["ContactMotion", "ContactPoint", "contact_dynamics", "contact_impact"]

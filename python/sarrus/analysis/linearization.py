@@ -25,7 +25,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from .. import _arrays
+from .. import _arrays, _core
 from .._arrays import Array, ArrayLike, NDArray, checked_count, checked_number, real_array
 from .._core import Status, tolerances
 from .._showing import Brief
@@ -179,6 +179,9 @@ class Linearization(Brief):
             return Modes(eigenvalues, size, damping, states / largest, shapes / largest, self)
 
 
+_linear_of_one_state: Any = _core.of_one_state("linearize", Linearization)
+
+
 @shows_options
 def linearize(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, coordinates: Coordinates = None,
@@ -233,6 +236,9 @@ def linearize(
     >>> moving.real.round(6).tolist()
     [-0.322866, -0.775342, -0.775342, -14.07839]
     """
+    usual = wrenches is None and time is None and not options
+    if usual and (linear := _linear_of_one_state(robot, q, v, tau, coordinates)):
+        return cast(Linearization, linear)
     tau = np.zeros(robot.nv) if tau is None else tau
     q, v, tau = (x if type(x) is np.ndarray else real_array(n, x) for n, x in (("q", q), ("v", v), ("tau", tau)))
     single_state = q.ndim == v.ndim == tau.ndim == 1 and time is None and not (wrenches or options)
@@ -286,6 +292,7 @@ class _Choice:
     columns : index of the velocity of each coordinate; the first m coordinates also parametrise the velocity
     order : (nv,) index + 1 of the velocity of each coordinate, negative for coordinates of the configuration only; filled up with zeros
     answers : slice and shape of each array in a row of the core's result
+    parts : order and names of the coordinates, and names of the first m, for a single state
     """
 
     columns: list[int]
@@ -294,6 +301,7 @@ class _Choice:
     order: Array
     answers: tuple[tuple[slice, tuple[int, ...]], ...]
     motors: NDArray[np.intp] | None  # indices of the velocities of actuated joints; None if a loop joint is actuated
+    parts: tuple[Array, tuple[str, ...], tuple[str, ...]]
 
     @classmethod
     def of(cls, robot: LoopFunctions, order: Sequence[float]) -> _Choice:
@@ -306,19 +314,20 @@ class _Choice:
         names = tuple(all_names[i] for i in columns)
         in_tree = not any(j.closes_loop for j in driven)
         full = np.array([*order, *np.zeros(nv - len(order))])
-        return cls(columns, m, names, full, layout(5, shapes), motors if in_tree else None)
+        return cls(columns, m, names, full, layout(5, shapes), motors if in_tree else None, (full, names, names[:m]))
 
     @classmethod
     def at(cls, robot: LoopFunctions, order: Sequence[float]) -> _Choice:
         """Return the choice with this order, from the cache if possible."""
-        return prepared(robot, ("linear", *order), lambda: cls.of(robot, order))
+        key = np.array([*order, *np.zeros(robot.nv - len(order))]).tobytes()
+        return prepared(robot, ("linear", key), lambda: cls.of(robot, order))
 
 
 def _choose(robot: LoopFunctions, q: Array, coordinates: Coordinates, time: ArrayLike | None) -> _Choice:
     """Return the choice of the named or the best-conditioned coordinates, with additional coordinates that only the configuration has."""
     several = [coordinates] if isinstance(coordinates, str) else coordinates
     named = isinstance(several, list | tuple) and all(type(name) is str for name in several)
-    key = ("linear", type(coordinates), *cast("Sequence[str]", several)) if named else None
+    key = ("linear", coordinates if isinstance(coordinates, str) else tuple(cast(Any, several))) if named else None
     cached = robot._prepared.get(key)
     if cached is not None:
         return cast(_Choice, cached)

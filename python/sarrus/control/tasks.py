@@ -408,12 +408,10 @@ def _contradiction(hard: list[str], contacts: list[str]) -> str:
 
 def conflict(law: TaskControl, report: dict[str, Any]) -> str | None:
     """Return a message about limits or hard tasks that had to be violated; None if there are none."""
-    names, active = law._core.limits, report["active"]
-    missed = ", ".join(n for n, a in zip(names, active, strict=False) if abs(a) > 1)
     return {
         0: None,
-        1: f"limits of motion violated: {missed or 'none'}",
-        2: f"hard tasks violated, because these limits are reached: {', '.join(names[i] for i in np.flatnonzero(active))}",
+        1: f"limits of motion violated: {', '.join(report['conflicts']) or 'none'}",
+        2: f"hard tasks violated, because these limits are reached: {', '.join(report['active'])}",
     }[report["conflict"]]
 
 
@@ -450,30 +448,13 @@ class TaskSolution:
 
     @classmethod
     def _of(cls, law: TaskControl, report: dict[str, Any]) -> TaskSolution:
-        robot, core = law.robot, law._core
         if (failure := refusal(law, report)) is not None:
             raise StateError(failure)
-        x, k, efforts = report["x"], 0, {}
-        for name in law.actuated:
-            n = robot.joint(name).type.nv
-            efforts[name] = float(x[k]) if n == 1 else x[k : k + n]
-            k += n
-        k += sum(robot.joint(name).type.nv for name in law.rigid_joints)
-        forces = {}
-        for contact, rows in zip(law.contacts, core.contact_rows, strict=True):
-            forces[contact.frame] = x[k : k + rows]
-            k += rows
-        order = sorted(range(len(core.sizes)), key=lambda i: (core.levels[i], i))
-        sizes = [core.sizes[i] for i in order]
-        split = np.cumsum([0, *sizes])
-        of_task = {i: slice(split[j], split[j + 1]) for j, i in enumerate(order)}
-        active = report["active"]
-        missed = tuple(n for n, a in zip(core.limits, active, strict=False) if abs(a) > 1)
-        return cls(
-            report["tau"], efforts, report["acceleration"], forces,
-            tuple(report["error"][of_task[i]] for i in range(len(law.tasks))), tuple(report["missed"][of_task[i]] for i in range(len(law.tasks))),
-            tuple(n for n, a in zip(core.limits, active, strict=False) if a), missed, float(report["damping"]), conflict(law, report) or "solved", tuple(core.names[: len(law.tasks)]),
-        )  # fmt: skip
+        report["status"] = conflict(law, report) or "solved"
+        del report["conflict"]
+        made = object.__new__(cls)
+        made.__dict__.update(report, _tasks=law._tasks)
+        return made
 
     def __str__(self) -> str:
         lines = [f"{'task':32} {'error':>12} {'missed':>12}"]
@@ -610,6 +591,7 @@ class TaskControl(Element):
         for sentence in self._core.warnings:
             warn_of_model(sentence)
         self._functions, self._none = self._core.functions, np.zeros(self._core.states)
+        self._tasks = tuple(self._core.names[: len(self.tasks)])
 
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
         if mechanism._base is not mechanism:

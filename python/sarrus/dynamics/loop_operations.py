@@ -72,6 +72,11 @@ class JointStates(Brief):
     a: dict[str, Array]
 
 
+_with_reactions: Any = _core.of_one_state("dynamics_and_reactions", LoopReactions)
+_joint_states: Any = _core.of_one_state("joint_states", JointStates)
+_impact: Any = _core.of_one_state("impact")
+
+
 class LoopFunctions(StateFunctions):
     """Functions of a state of a mechanism with constraints."""
 
@@ -155,6 +160,9 @@ class LoopFunctions(StateFunctions):
                 raise ValueError(f"solver must be None or 'reference-member'; got {solver!r}")
             reference: dict[str, Any] = {"wrenches": wrenches, "return_reactions": return_reactions}
             return cast(Any, self)._forward_by_reference_member(q, v, tau, **reference, **options)
+        usual = return_reactions is True and wrenches is None and check is True and not options
+        if usual and (answer := _with_reactions(self, q, v, tau)):
+            return answer
         if not checked_truth("return_reactions", return_reactions):
             return self.forward_dynamics(q, v, tau, wrenches=wrenches, check=check, **options)
         out = options.pop("out", None)
@@ -349,6 +357,8 @@ class LoopFunctions(StateFunctions):
         >>> bool(np.isclose(rates["motor"] + rates["pin1"], rates["pivot"] - rates["pin2"]))
         True
         """
+        if near is None and time is None and not self._limited and (states := _joint_states(self, q, v, a)):
+            return cast(JointStates, states)
         if a is not None and v is None:
             raise TypeError(
                 "joint_states() with accelerations a also needs v: accelerations of loop joints depend on velocities"
@@ -396,6 +406,11 @@ class LoopFunctions(StateFunctions):
         lead = np.broadcast_shapes(across.shape[:-2], tau.shape[:-1])
         across, tau = (np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (across, tau[..., None]))
         return _core.efforts_of_closing_motors(self._base, across, tau)[..., 0]
+
+    @cached_property
+    def _limited(self) -> bool:
+        """True if the limits of a loop joint select the full revolutions of its angle."""
+        return any(joint.limits is not None and joint.type.whole_turns_return for joint in self._closing_joints)
 
     @cached_property
     def _closing_joints(self) -> list[Joint]:
@@ -545,6 +560,8 @@ class LoopFunctions(StateFunctions):
         >>> bool(fourbar.kinetic_energy(q, after) < fourbar.kinetic_energy(q, [1.0, 0.0, 0.0]))
         True
         """
+        if time is None and not options and (answer := _impact(self, q, v, restitution)):
+            return cast("tuple[Array, Array]", answer)
         answer: Any = self._velocity_jump(q, v, restitution=restitution, time=time, **options)
         both, *status = answer if options.get("return_status") else (answer,)
         after, impulses = both[..., : self.nv], both[..., self.nv :]

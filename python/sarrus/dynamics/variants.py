@@ -34,7 +34,7 @@ else:
 
 # attributes of the structure, which all variants share
 STRUCTURE = (
-    "_asks_for_rows", "_at", "_closing_joints", "_constraints", "_joints", "_may_touch", "_motors", "_pfaffian_numbers", "_prescribed", "_set_motors", "_solids", "_tree_joint", "actuated", "bodies",
+    "_asks_for_rows", "_at", "_closing_joints", "_constraints", "_joints", "_limited", "_may_touch", "_motors", "_pfaffian_numbers", "_prescribed", "_set_motors", "_solids", "_tree_joint", "actuated", "bodies",
     "constraint", "constraints", "description", "frames", "joint", "joints", "loop_joints", "name", "neutral",
 )  # fmt: skip
 # functions of a state that are written in Python, and use parameters only through the core
