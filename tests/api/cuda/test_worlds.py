@@ -63,26 +63,31 @@ def test_functions_agree_with_the_core(name, scalar, driver):
         assert difference(host(worlds.call(f"pose:{robot.bodies[-1]}")["pose"]), pose).max() < EXACT[scalar]
 
 
+# Residual at which the core's projection of a step ends [rad, body sizes], and twice that for the displacements that correct it. Semi-implicit velocities
+# on loops are displacements divided by dt, so that they agree to this fraction of dt; all other numbers agree to EXACT
+NO_DRIFT = 1e-14
+
+
 @needs_compiler
-@pytest.mark.parametrize("name", SOME)
-def test_steps_agree_with_the_core(name, driver):
+@pytest.mark.parametrize(("name", "method"), [*((name, "semi_implicit") for name in SOME), ("four_bar", "euler")])
+def test_steps_agree_with_the_core(name, method, driver):
     """Ten steps from each of several states, on both devices."""
     robot = gallery.made(name)
-    given, steps = states(robot, COUNT), 10
-    runs = sarrus.simulate_many(
-        robot, given["q"], given["v"], steps * 1e-4, dt=1e-4, method="semi_implicit", limits="ignore", every=steps
-    )
+    given, steps, options = states(robot, COUNT), 10, {"dt": 1e-3, "method": method}
+    runs = sarrus.simulate_many(robot, given["q"], given["v"], steps * 1e-3, limits="ignore", every=steps, **options)
     for device in DEVICES:
-        worlds = sarrus.cuda.Worlds(robot, COUNT, scalar="double", dt=1e-4, substeps=steps // 2, device=device)
+        worlds = sarrus.cuda.Worlds(robot, COUNT, scalar="double", substeps=steps // 2, device=device, **options)
         worlds.reset(q=runs.q[:, 0], v=runs.v[:, 0])
         worlds.step()
         worlds.step(np.zeros(worlds.motors))
-        assert (host(worlds.status) % 8 == 0).all() and np.allclose(host(worlds.time), steps * 1e-4, rtol=1e-12)
-        # projections are repeated until they converge in the core, and twice in worlds
-        assert difference(host(worlds.q), runs.q[:, -1]).max() < 1e-10
-        assert difference(host(worlds.v), runs.v[:, -1]).max() < 1e-8
-        assert host(worlds.residual)[:, 0].max() < 1e-12
-    other = sarrus.cuda.Worlds(robot, COUNT, scalar="double", dt=1e-4, substeps=steps, device="cpu", threads=2)
+        assert (host(worlds.status) % 8 == 0).all() and np.allclose(host(worlds.time), steps * 1e-3, rtol=1e-12)
+        assert difference(host(worlds.q), runs.q[:, -1]).max() < EXACT["double"]
+        if robot.nc and method == "semi_implicit":
+            assert np.abs(host(worlds.v) - runs.v[:, -1]).max() < 2.0 * NO_DRIFT / 1e-3
+        else:
+            assert difference(host(worlds.v), runs.v[:, -1]).max() < EXACT["double"]
+        assert host(worlds.residual)[:, 0].max() < NO_DRIFT
+    other = sarrus.cuda.Worlds(robot, COUNT, scalar="double", substeps=steps, device="cpu", threads=2, **options)
     other.reset(q=runs.q[:, 0], v=runs.v[:, 0])
     other.step()
     assert difference(other.q, host(worlds.q)).max() < 1e-14
@@ -107,8 +112,8 @@ def test_elements_agree_with_the_core(driver):
         worlds.reset(q=runs.q[:, 0], v=runs.v[:, 0])
         worlds.step()
         assert worlds.z.shape == (5, 1) and (host(worlds.status) % 8 == 0).all()
-        assert difference(host(worlds.q), runs.q[:, -1]).max() < 1e-10
-        assert difference(host(worlds.v), runs.v[:, -1]).max() < 1e-8
+        assert difference(host(worlds.q), runs.q[:, -1]).max() < EXACT["double"]
+        assert difference(host(worlds.v), runs.v[:, -1]).max() < EXACT["double"]
 
 
 def varied(name, count):
