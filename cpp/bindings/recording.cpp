@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "../mechanism/variants.hpp"
 #include "../recording/c99.hpp"
 #include "../recording/derive.hpp"
 #include "../recording/operations.hpp"
@@ -26,19 +27,38 @@ struct Number {
 };
 using Numbers = std::vector<Number>;
 
-const Mechanism& one_mechanism(const py::handle& mechanism) {
-  const Mechanism& m = mechanism.cast<const Mechanism&>();
-  if (m.variants()) throw py::type_error("variants are several mechanisms; expected one: generate code of variants[i]");
-  return m;
-}
+/// The tree of a mechanism, or a copy of that of its first variant, with the places of the numbers that differ between its variants.
+class RecordedTree {
+ public:
+  RecordedTree(const Mechanism& m, bool in_world) : RecordedTree(m, m.variants() ? &m.variants()->view() : nullptr, in_world) {}
+  const Tree& tree() const { return rounded_.tree(); }
+  const NumberPlaces& places() const { return places_; }
+
+ private:
+  RecordedTree(const Mechanism& m, const VariantNumbers* numbers, bool in_world)
+      : copy_(numbers ? numbers->bytes / sizeof(double) : 0),
+        rounded_(numbers ? varied(*numbers, m.variant_indices().front()) : m.tree(), in_world) {
+    for (int k = 0; numbers && k < numbers->differing; ++k) places_[copy_.data() + numbers->differs[k] / sizeof(double)] = k;
+    if (numbers) add_copy(places_, *reinterpret_cast<const Tree*>(copy_.data()), tree());
+  }
+  const Tree& varied(const VariantNumbers& numbers, std::int64_t variant) {
+    numbers.copy(reinterpret_cast<char*>(copy_.data()));
+    for (int k = 0; k < numbers.differing; ++k) copy_[numbers.differs[k] / sizeof(double)] = *numbers.value(variant, k);
+    return *reinterpret_cast<const Tree*>(copy_.data());
+  }
+
+  std::vector<double> copy_;
+  RoundedTree rounded_;
+  NumberPlaces places_;
+};
 
 class Recording {
  public:
   Recording(const py::object& mechanism, int samples, bool single)
       : mechanism_(mechanism),
-        m_(one_mechanism(mechanism)),
-        tree_(m_.tree(), false),
-        in_world_(m_.tree(), true),
+        m_(mechanism.cast<const Mechanism&>()),
+        tree_(m_, false),
+        in_world_(m_, true),
         graph_(std::make_shared<Graph>(samples, single)) {
     if (samples < 1) throw py::value_error("samples must be 1 or more");
   }
@@ -55,6 +75,18 @@ class Recording {
     }
     return all;
   }
+  /// Return the numbers that differ between variants (variants, numbers); without variants (0, 0).
+  Samples varied() const {
+    if (!m_.variants()) return Samples(std::vector<py::ssize_t>{0, 0});
+    const VariantNumbers& numbers = m_.variants()->view();
+    const auto& indices = m_.variant_indices();
+    Samples all({static_cast<py::ssize_t>(indices.size()), static_cast<py::ssize_t>(numbers.differing)});
+    for (std::size_t i = 0; i < indices.size(); ++i)
+      for (int k = 0; k < numbers.differing; ++k) all.mutable_at(static_cast<py::ssize_t>(i), k) = *numbers.value(indices[i], k);
+    return all;
+  }
+  /// Let inputs be the numbers of variants, and parameters of force elements after them.
+  void vary(const Numbers& parameters) { graph_->parameters = ids_of(parameters); }
   bool driven() const {
     const Loops& loops = tree_.tree().loops;
     return std::any_of(loops.constraint, loops.constraint + loops.constraints, [](const Constraint& c) { return c.driven; });
@@ -74,7 +106,8 @@ class Recording {
     Graph::current() = graph_.get();
     const bool motion =
         operation->operation == Operation::forward_dynamics || operation->operation == Operation::actuator_efforts;
-    const RoundedTree& tree = motion || (!frame && expressed_in == "world") ? in_world_ : tree_;
+    const RecordedTree& tree = motion || (!frame && expressed_in == "world") ? in_world_ : tree_;
+    const WithPlaces scope(tree.places());
     const RecordedResult r = record(tree.tree(), *operation, frame ? placed(*frame, expressed_in) : Frame{}, ids);
     return {all_numbered(r.result), numbered(r.status)};
   }
@@ -86,6 +119,7 @@ class Recording {
     if (count(parameters) != control.parameters || count(call) != control.call_numbers || count(z) != control.states ||
         count(time) != 1 || count(q) != m_.tree().nq || count(v) != m_.tree().nv)
       throw py::value_error("tasks: wrong numbers of inputs");
+    if (m_.variants()) throw py::value_error("tasks of variants are not recorded");
     if (control.limited || !control.contact.empty()) throw py::value_error("tasks with limits or contacts are not recorded");
     Graph::current() = graph_.get();
     const RecordedTasks r =
@@ -97,11 +131,12 @@ class Recording {
 
   /// Record a step of a simulation: q, v, z, the residuals, and the status.
   std::pair<std::vector<Numbers>, Number> step(const SimulatedPlan& simulated, double dt, bool midpoint, int substeps,
-                                               int corrections, const Numbers& q, const Numbers& v, const Numbers& z,
-                                               const Numbers& tau, const Numbers& time) {
+                                               int corrections, const std::vector<int>& varied, const Numbers& q,
+                                               const Numbers& v, const Numbers& z, const Numbers& tau, const Numbers& time) {
     Graph::current() = graph_.get();
-    const RecordedStep r =
-        record(simulated, {dt, midpoint, substeps, corrections}, {ids_of(q), ids_of(v), ids_of(z), ids_of(tau), ids_of(time)});
+    const int first = m_.variants() ? m_.variants()->view().differing : 0;
+    const RecordedStep r = record(simulated, {dt, midpoint, substeps, corrections, varied, first},
+                                  {ids_of(q), ids_of(v), ids_of(z), ids_of(tau), ids_of(time)});
     return {{all_numbered(r.q), all_numbered(r.v), all_numbered(r.z), all_numbered(r.residual)}, numbered(r.status)};
   }
   /// Return true if results depend on inputs.
@@ -178,7 +213,7 @@ class Recording {
 
   py::object mechanism_;  // keeps the mechanism alive, because the tree refers to it
   const Mechanism& m_;
-  RoundedTree tree_, in_world_;
+  RecordedTree tree_, in_world_;
   std::shared_ptr<Graph> graph_;
 };
 
@@ -241,12 +276,14 @@ PYBIND11_MODULE(_recording, m, pybind11::mod_gil_not_used()) {
       .def_property_readonly("driven", &Recording::driven, "True if constraints depend on laws of time.")
       .def_property_readonly("pfaffian_values", &Recording::pfaffian_values)
       .def("input", &Recording::input)
+      .def("varied", &Recording::varied)
+      .def("vary", &Recording::vary)
       .def("constant", &Recording::constant)
       .def("call", &Recording::call, py::arg("operation"), py::arg("inputs"), py::arg("frame"), py::arg("expressed_in"))
       .def("tasks", &Recording::tasks, py::arg("control"), py::arg("parameters"), py::arg("call"), py::arg("time"), py::arg("q"),
            py::arg("v"), py::arg("z"))
       .def("step", &Recording::step, py::arg("simulated"), py::arg("dt"), py::arg("midpoint"), py::arg("substeps"),
-           py::arg("corrections"), py::arg("q"), py::arg("v"), py::arg("z"), py::arg("tau"), py::arg("time"))
+           py::arg("corrections"), py::arg("varied"), py::arg("q"), py::arg("v"), py::arg("z"), py::arg("tau"), py::arg("time"))
       .def("depends", &Recording::depends)
       .def("derivatives", &Recording::derivatives)
       .def("assume", &Recording::assume)

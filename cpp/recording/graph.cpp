@@ -219,6 +219,7 @@ int Graph::called(const std::string& name, const std::vector<Ids>& arguments, co
     inputs.emplace_back();
     for (const int k : group) inputs.back().push_back(is_constant(k) ? f.graph->constant(number(k)) : f.graph->input(values(k)));
   }
+  if (places) f.graph->parameters = inputs.back(), f.graph->places = places;
   Graph* const caller = std::exchange(current(), f.graph.get());
   f.results = record(inputs);
   const int holds = f.graph->all_assumed();
@@ -240,7 +241,8 @@ int Graph::called(const std::string& name, const std::vector<Ids>& arguments, co
   return functions() - 1;
 }
 
-Ids Graph::call(const std::string& name, const std::vector<Ids>& arguments, const Body& record) {
+Ids Graph::call(const std::string& name, std::vector<Ids> arguments, const Body& record) {
+  if (places) arguments.push_back(parameters);
   GraphCall made = {called(name, arguments, record), {}};
   const GraphFunction& f = function(made.function);
   for (std::size_t g = 0; g < arguments.size(); ++g) {

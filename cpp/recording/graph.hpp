@@ -48,6 +48,9 @@ struct Expression {
 
 using Ids = std::vector<int>;
 
+/// Numbers of a mechanism, and of copies of its arrays, that are inputs: the address of each, and its index in Graph::parameters.
+using NumberPlaces = std::unordered_map<const double*, int>;
+
 class Graph;
 
 /// Function that a graph calls. It has a graph of its own, because it is written once; its decisions are those for the arguments of its first call.
@@ -77,6 +80,8 @@ class Graph {
   // true: paths that no sample takes are recorded too, for conditions that change in use, such as those of contacts
   bool takes_all_paths = false;
   bool shares = false;  // true: the factorisation and the solution of the saddle equation are functions that are called
+  Ids parameters;  // inputs for the numbers of the mechanism that are not constants; functions have those that they use as their last arguments
+  std::shared_ptr<const NumberPlaces> places;  // null: all numbers are constants
 
   Graph(int samples, bool single) : samples(samples), single(single) {}
 
@@ -94,6 +99,12 @@ class Graph {
 
   int constant(double x);
   int input(const double* values);
+  /// Return the input for a number of the mechanism, or a constant.
+  int number_at(const double* x) {
+    if (!places) return constant(*x);
+    const auto at = places->find(x);
+    return at == places->end() ? constant(*x) : parameters[static_cast<std::size_t>(at->second)];
+  }
   int same(int a) { return is_constant(a) ? a : make({Op::same, {a, -1, -1}}); }
   int negative(int a);
   int sum(int a, int b);
@@ -123,7 +134,7 @@ class Graph {
   /// Call a function with groups of arguments. At the first call with this name and these constants, `record` records it: it returns the results for
   /// these inputs, in Graph::current().
   using Body = std::function<Ids(const std::vector<Ids>& inputs)>;
-  Ids call(const std::string& name, const std::vector<Ids>& arguments, const Body& record);
+  Ids call(const std::string& name, std::vector<Ids> arguments, const Body& record);
   const GraphFunction& function(int i) const { return *(*functions_)[static_cast<std::size_t>(i)]; }
   int functions() const { return static_cast<int>(functions_->size()); }
   const GraphCall& call_of(int result) const { return calls_[static_cast<std::size_t>(result_of(result).call)]; }

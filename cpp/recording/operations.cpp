@@ -130,6 +130,19 @@ RoundedTree::RoundedTree(const Tree& tree, bool in_world) : tree_(tree), links_(
   tree_.loops.constraint = constraints_.data();
 }
 
+void add_copy(NumberPlaces& places, const void* from, const void* to, std::size_t bytes) {
+  const double *at = static_cast<const double*>(from), *copy = static_cast<const double*>(to);
+  for (std::size_t k = 0; k < bytes / sizeof(double); ++k)
+    if (const auto place = places.find(at + k); place != places.end()) places[copy + k] = place->second;
+}
+
+void add_copy(NumberPlaces& places, const Tree& from, const Tree& to) {
+  const auto add = [&](const auto* a, const auto* b, int n) { add_copy(places, a, b, static_cast<std::size_t>(n) * sizeof(*a)); };
+  add(&from, &to, 1), add(from.link, to.link, to.links), add(from.passive, to.passive, to.nv);
+  add(from.loop_motion, to.loop_motion, to.loop_motions);
+  add(from.loops.constraint, to.loops.constraint, to.loops.constraints + to.loops.motor_constraints);
+}
+
 RecordedResult record(const Tree& tree, const RecordedOperation& operation, const Frame& frame,
                       const std::vector<std::optional<Ids>>& in) {
   std::vector<std::vector<Symbolic>> rows(max_inputs);
@@ -141,6 +154,9 @@ RecordedResult record(const Tree& tree, const RecordedOperation& operation, cons
   }
   std::vector<Symbolic> out(static_cast<std::size_t>(size_of_result(operation, tree)), Symbolic(0.0));
   const Parameters parameters = {frame, 0, nullptr, false};
+  NumberPlaces places = Graph::current()->places ? *Graph::current()->places : NumberPlaces();
+  if (!places.empty() && frame.placed >= 0) add_copy(places, &tree.frame[frame.placed].X, &parameters.frame.X, sizeof frame.X);
+  const WithPlaces scope_of_places(std::move(places));
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
   const Symbolic status = run(operation.operation, {tree, arena, parameters, inputs, nullptr, out.data()});

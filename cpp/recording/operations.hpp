@@ -1,8 +1,10 @@
 // Recorded functions of a state: the operations of kernels/operation_list.hpp by name, evaluated on symbolic numbers.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../control/tasks.hpp"
@@ -41,6 +43,24 @@ class RoundedTree {
   Tree tree_;
   std::vector<Link> links_;
   std::vector<Constraint> constraints_;
+};
+
+/// Add the places of the numbers in a copy of this memory; those of a copy of a tree, with its links, passive terms and constraints.
+void add_copy(NumberPlaces& places, const void* from, const void* to, std::size_t bytes);
+void add_copy(NumberPlaces& places, const Tree& from, const Tree& to);
+
+/// Places of the numbers that are parameters of the current recording, within this scope.
+class WithPlaces {
+ public:
+  explicit WithPlaces(NumberPlaces places)
+      : before_(std::exchange(Graph::current()->places,
+                              places.empty() ? nullptr : std::make_shared<const NumberPlaces>(std::move(places)))) {}
+  ~WithPlaces() { Graph::current()->places = std::move(before_); }
+  WithPlaces(const WithPlaces&) = delete;
+  WithPlaces& operator=(const WithPlaces&) = delete;
+
+ private:
+  std::shared_ptr<const NumberPlaces> before_;
 };
 
 /// Record an operation into Graph::current(); returns the expressions of the result and of the status. `in`: expressions of the inputs (none:

@@ -1,5 +1,8 @@
 #include "symbolic.hpp"
 
+#include <memory>
+
+#include "../kernels/variant_run.hpp"
 #include "../simulation/advance.hpp"
 #include "operations.hpp"
 #include "step.hpp"
@@ -40,17 +43,56 @@ class SamplesDecide {
   bool before_;
 };
 
+/// Tree and plan of a step, and the places of the numbers that differ between variants. Those of the first variant are in the arena.
+class StepNumbers {
+ public:
+  StepNumbers(const SimulatedPlan& simulated, const StepOptions& options, Arena& arena)
+      : simulated_(simulated), variant_(first_variant(*simulated.plan, arena)), rounded_(own_tree(), true) {
+    if (variant_) {
+      const VariantNumbers& numbers = *simulated.plan->variants;
+      const char* block = reinterpret_cast<const char*>(&variant_->full_tree());
+      for (int k = 0; k < numbers.differing; ++k) places[reinterpret_cast<const double*>(block + numbers.differs[k])] = k;
+      add_copy(places, variant_->full_tree(), variant_->tree()), add_copy(places, variant_->tree(), tree());
+    }
+    for (std::size_t k = 0; k < options.varied.size(); ++k)
+      places[&simulated.parameters[static_cast<std::size_t>(options.varied[k])]] = options.first_varied + static_cast<int>(k);
+  }
+  NumberPlaces places;
+  const Tree& tree() const { return rounded_.tree(); }
+  Plan plan() const {
+    Plan plan = variant_ ? variant_->plan() : *simulated_.plan;
+    plan.described = &tree(), plan.full_tree = &tree(), plan.variants = nullptr;
+    return plan;
+  }
+
+ private:
+  static std::unique_ptr<VariantRun> first_variant(const Plan& plan, Arena& arena) {
+    if (!plan.variants) return nullptr;
+    auto variant = std::make_unique<VariantRun>(plan, arena);
+    // as in lanes with different mechanisms: the flags of forces are those of all variants
+    const_cast<Tree&>(variant->full_tree()).lanes = 1;
+    variant->take(0);
+    return variant;
+  }
+  const Tree& own_tree() const { return variant_ ? variant_->tree() : *simulated_.tree; }
+
+  const SimulatedPlan& simulated_;
+  std::unique_ptr<VariantRun> variant_;
+  RoundedTree rounded_;
+};
+
 /// Values of a step that its evaluations use.
 struct Around {
   const Tree* tree;
   const Plan* plan;
-  const std::vector<double>* constants;  // parameters of the force elements
+  const std::vector<double>* constants;  // parameters of the force elements; some may be inputs
   bool called;  // true: evaluations are a function, which is written once
   Ids tau;  // efforts
 
   /// Return the parameters: the constants, then value, rate and acceleration of each effort, which FeedforwardEffort reads.
   Numbers parameters(const Ids& efforts) const {
-    Numbers all(constants->begin(), constants->end());
+    Numbers all;
+    for (const double& x : *constants) all.push_back(Symbolic::of(Symbolic::graph().number_at(&x)));
     for (const int id : efforts) all.push_back(Symbolic::of(id)), all.push_back(0.0), all.push_back(0.0);
     return all;
   }
@@ -158,10 +200,12 @@ std::string not_recorded(const SimulatedPlan& simulated) {
 }
 
 RecordedStep record(const SimulatedPlan& simulated, const StepOptions& options, const StepInputs& in) {
-  const RoundedTree rounded(*simulated.tree, true);
-  const Tree& tree = rounded.tree();
-  Plan plan = *simulated.plan;
-  plan.described = &tree, plan.full_tree = &tree;
+  Arena& arena = thread_arena();
+  const Arena::Scope scope_of_variant(arena);
+  const StepNumbers numbers(simulated, options, arena);
+  const Tree& tree = numbers.tree();
+  const WithPlaces scope_of_places(numbers.places);
+  Plan plan = numbers.plan();
   plan.limits = 0, plan.records = plan.watches_rates = plan.measures = false;
   plan.controller = nullptr;
   // efforts are commands of motors, like those of controllers
@@ -184,7 +228,6 @@ RecordedStep record(const SimulatedPlan& simulated, const StepOptions& options, 
   const int nq = tree.nq, nv = tree.nv, nz = plan.force_elements.nz, size = nq + nv + nz;
   Around around = {&tree, &plan, &simulated.parameters, options.midpoint || plan.method == Method::rk4, {}};
   plan.self = &around;
-  Arena& arena = thread_arena();
 
   Graph& graph = Symbolic::graph();
   /// Record one substep: time, q, v, z and efforts to the next q, v and z, residuals and the status.

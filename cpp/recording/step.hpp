@@ -20,6 +20,9 @@ struct StepOptions {
   double step;
   bool midpoint;  // true: the explicit midpoint rule instead of the plan's method
   int substeps, corrections;
+  // parameters of the force elements that are inputs, and the index of the first of them in Graph::parameters, after the numbers of variants
+  std::vector<int> varied;
+  int first_varied;
 };
 struct StepInputs {
   Ids q, v, z, tau, time;

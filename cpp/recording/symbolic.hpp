@@ -4,7 +4,7 @@
 #pragma once
 
 #include "../loops/tolerances.hpp"
-#include "../spatial/vector.hpp"
+#include "../spatial/numbers.hpp"
 #include "graph.hpp"
 
 namespace sarrus {
@@ -51,6 +51,19 @@ inline Symbolic power(Symbolic x, Symbolic n) { return Symbolic::of(Symbolic::gr
 inline void sincos(Symbolic x, Symbolic& s, Symbolic& c) {
   s = Symbolic::of(Symbolic::graph().sine(x.id)), c = Symbolic::of(Symbolic::graph().cosine(x.id));
 }
+
+/// Numbers of a mechanism: inputs if they are parameters of the recording, constants otherwise.
+template <> struct NumbersOf<Symbolic, false> {
+  Symbolic operator()(const double& x) const { return Symbolic::of(Symbolic::graph().number_at(&x)); }
+  template <class X> auto operator()(const X& x) const {
+    auto all = cast<Symbolic>(x);
+    constexpr std::size_t n = sizeof(x) / sizeof(double);
+    static_assert(sizeof(all) == n * sizeof(Symbolic), "no padding");
+    const double* from = reinterpret_cast<const double*>(&x);
+    for (std::size_t k = 0; Symbolic::graph().places && k < n; ++k) reinterpret_cast<Symbolic*>(&all)[k] = (*this)(from[k]);
+    return all;
+  }
+};
 
 /// Return the tolerance of rounding errors, which is different in single precision.
 template <> inline Symbolic tolerance<Symbolic>(double x, double in_single) {

@@ -59,16 +59,29 @@ def biped() -> sarrus.Mechanism:
     return b.build()
 
 
-def environment(count: int, device: str, seed: int = 0) -> sarrus.cuda.Environment:
-    """Return environments of walking bipeds, which begin with one foot in front of the other."""
-    robot = biped()
-    ground = {"stiffness": 2e4, "exponent": 1.0, "dissipation": 1.0, "friction": 0.9, "slip_velocity": 0.1}
+def environment(count: int, device: str, seed: int = 0, variants: int = 1) -> sarrus.cuda.Environment:
+    """Return environments of walking bipeds, which begin with one foot in front of the other.
+
+    With several variants, each episode draws one: masses within 20 %, friction of the ground from 0.6 to 1, damping of the motors from 0.25 to 1 N m s.
+    """
+    robot, rng = biped(), np.random.default_rng(seed)
+    simulated, friction = robot, 0.9
+    if variants > 1:
+        simulated = robot.variants(
+            inertias={
+                b.name: np.outer(rng.uniform(0.8, 1.2, variants), b.inertia.parameters)
+                for b in robot.description.bodies
+            },
+            damping={joint: rng.uniform(0.25, 1.0, variants) for joint in robot.actuated},
+        )
+        friction = rng.uniform(0.6, 1.0, variants)
+    ground = {"stiffness": 2e4, "exponent": 1.0, "dissipation": 1.0, "friction": friction, "slip_velocity": 0.1}
     soles = [f"{side}_{end}" for side in ("left", "right") for end in ("back", "front")]
     elements = [control.CompliantContact(frame, **ground) for frame in soles]
     for joint, low, high in zip(JOINTS, LOW * 2, HIGH * 2, strict=True):
         elements.append(control.EndStop(joint, (low, high), stiffness=300.0, damping=3.0))
-    worlds = sarrus.cuda.Worlds(robot, count, dt=1e-3, substeps=10, elements=elements, device=device)
-    rng, starts = np.random.default_rng(seed), []
+    worlds = sarrus.cuda.Worlds(simulated, count, dt=1e-3, substeps=10, elements=elements, device=device)
+    rng, starts = np.random.default_rng(seed), []  # the same starts with and without variants
     for lead in np.resize([0.15, -0.15], 32):
         fixed = {"float": (0.0, 0.0, 0.0)}
         for side, bend, turn in zip(("left", "right"), rng.uniform(0.2, 0.4, 2), (lead, -lead), strict=True):
@@ -190,11 +203,16 @@ def walked(policy: Policy, device: str, count: int = 64) -> tuple[float, float]:
 
 
 def main(
-    output: Path | None = None, device: str = "cpu", rounds: int = 400, count: int = 1024, seed: int = 0
+    output: Path | None = None,
+    device: str = "cpu",
+    rounds: int = 400,
+    count: int = 1024,
+    seed: int = 0,
+    variants: int = 1,
 ) -> dict[str, float]:
     """Train the policy, test it, draw the learning curve."""
     torch.set_num_threads(1)  # for a network this small, starting a thread takes longer than the computation
-    env = environment(count, device, seed)
+    env = environment(count, device, seed, variants)
     begun = perf_counter()
     policy, curve = learn(env, rounds, seed)
     took = perf_counter() - begun
@@ -220,4 +238,7 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int, default=400)
     parser.add_argument("--count", type=int, default=1024, help="number of bipeds")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--variants", type=int, default=1, help="number of bipeds with random masses, damping and ground"
+    )
     main(**vars(parser.parse_args()))

@@ -31,6 +31,8 @@ class Recording:
     driven: bool
     pfaffian_values: int
     def input(self, values: ArrayLike) -> list[Number]: ...
+    def varied(self) -> Array: ...
+    def vary(self, parameters: Sequence[Number]) -> None: ...
     def constant(self, x: float) -> Number: ...
     def call(
         self, operation: str, inputs: Sequence[Sequence[Number] | None], frame: str | None, expressed_in: str
@@ -53,6 +55,7 @@ class Recording:
         midpoint: bool,
         substeps: int,
         corrections: int,
+        varied: Sequence[int],
         q: Sequence[Number],
         v: Sequence[Number],
         z: Sequence[Number],

@@ -136,11 +136,12 @@ def _on_host(name: str, x: Any, kind: Any) -> NDArray[Any]:
         x = x.detach().cpu()
     try:
         array = np.asarray(x)
-        if array.dtype.kind in ("b" if kind == np.uint8 else "biuf"):
+        if array.dtype.kind in {np.uint8: "b", np.int32: "iu"}.get(kind, "biuf"):
             return array.astype(kind, copy=False)
     except (TypeError, ValueError, OverflowError):
         pass
-    raise TypeError(f"{name} must be an array of {'booleans' if kind == np.uint8 else 'real numbers'}; got {x!r}")
+    expected = {np.uint8: "booleans", np.int32: "integers"}.get(kind, "real numbers")
+    raise TypeError(f"{name} must be an array of {expected}; got {x!r}")
 
 
 # ---- GPUs ------------------------------------------------------------------------------------------------------------

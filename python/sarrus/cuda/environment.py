@@ -20,19 +20,21 @@ class Environment:
     """Environments with the methods and attributes that rsl_rl and IsaacLab's users expect: a world is one environment.
 
     An action is constant during `substeps` steps of the worlds. An environment whose episode ends restarts in the same step. A world that fails ends
-    its episode in its last valid state, so that observations are finite. Needs ``pip install torch``.
+    its episode in its last valid state, so that observations are finite. If the worlds have variants, each episode draws one (domain randomisation).
+    Needs ``pip install torch``.
 
     Parameters
     ----------
     worlds : the worlds
     observe : function (q (n, nq) [rad, m], v (n, nv) [rad/s, m/s]) of tensors that returns observations (n, k)
     reward : function (q, v, u (n, motors) [N m, N]) that returns rewards (n,) for the state after an action and its efforts
-    q : (rows, nq) initial configurations with closed loops [rad, m]; each episode draws one row
-    v : (rows, nv) initial velocities [rad/s, m/s]; default: zero
+    q : (rows, nq) initial configurations with closed loops [rad, m]; each episode draws one row. Variants of different lengths need their own
+        configurations: (variants, rows, nq)
+    v : (rows, nv) or (variants, rows, nv) initial velocities [rad/s, m/s]; default: zero
     ends : function (q, v) that returns True for terminated episodes (n,)
     efforts : (motors,) efforts for actions of 1 [N m, N]; actions are clipped to -1 and 1. Default: the joints' limits
     seconds : duration after which an episode is truncated [s]
-    seed : seed of the drawn rows, the same on all devices
+    seed : seed of the drawn rows and variants, the same on all devices
 
     Attributes
     ----------
@@ -70,15 +72,13 @@ class Environment:
         self._functions = (observe, reward, ends)
         start = np.atleast_2d(real_array("q", q))
         rest = np.zeros((1, worlds.robot.nv)) if v is None else np.atleast_2d(real_array("v", v))
-        if (
-            start.shape[1:] != (worlds.robot.nq,)
-            or rest.shape[1:] != (worlds.robot.nv,)
-            or len(rest) not in (1, len(start))
-        ):
-            raise ShapeError(
-                f"q must be (rows, {worlds.robot.nq}), and v (rows, {worlds.robot.nv}); got {start.shape} and {rest.shape}"
-            )
-        rest = np.broadcast_to(rest, (len(start), rest.shape[1]))
+        of_q, of_v = (f"(rows, {n})" for n in (worlds.robot.nq, worlds.robot.nv))
+        of_rest = (*start.shape[:-1], worlds.robot.nv)
+        if start.shape[:-2] not in ((), (worlds.variants,)) or start.shape[-1] != worlds.robot.nq:
+            raise ShapeError(f"q must be {of_q} or {worlds.variants} of these for the variants; got {start.shape}")
+        if rest.shape not in (of_rest, (1, worlds.robot.nv)):
+            raise ShapeError(f"v must be {of_v} or {of_rest}; got {rest.shape}")
+        rest = np.broadcast_to(rest, of_rest)
         self._starts = [torch.tensor(x.astype(worlds.kind), device=self.device) for x in (start, rest)]
         limits = worlds.effort_limits if efforts is None else real_array("efforts", efforts)
         if limits.shape not in ((), (1,), (worlds.motors,)) or not (np.isfinite(limits) & (limits > 0.0)).all():
@@ -131,6 +131,11 @@ class Environment:
         return self.get_observations(), rewards, dones, {"time_outs": time_outs, "status": status}
 
     def _restart(self, mask: Tensor) -> None:
-        rows = self._torch.randint(len(self._starts[0]), (self.num_envs,), generator=self._generator).to(self.device)
-        self.worlds.reset(mask, *(x[rows] for x in self._starts))
+        def drawn(n: int) -> Tensor:
+            return self._torch.randint(n, (self.num_envs,), generator=self._generator).to(self.device)
+
+        rows, several = drawn(self._starts[0].shape[-2]), self.worlds.variants > 1
+        variants = drawn(self.worlds.variants).int() if several else None
+        states = (x[rows] if x.ndim == 2 else x[variants, rows] for x in self._starts)
+        self.worlds.reset(mask, *states, variants=variants)
         self.episode_length_buf[mask] = 0

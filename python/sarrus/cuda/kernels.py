@@ -104,6 +104,16 @@ def advanced(f: Recorded, motors: list[int]) -> Kernel:
     return _kernel(f, arrays, ("int substeps", "int fresh", "double dt", "double most"), lines)
 
 
+def drawn(scalar: str, sizes: Mapping[str, int]) -> Kernel:
+    """Return a kernel that copies row `rows` of the arrays KEY_of_variants to the numbers KEY of each world; worlds without such a row fail."""
+    arrays = {"rows": "const int", "mask": "const unsigned char", "variant": "int", "status": "int"}
+    arrays |= {f"{key}_of_variants": "const scalar" for key in sizes} | dict.fromkeys(sizes, "scalar")
+    lines = ["for (long long w = i, row; w < i + m; ++w) {"]
+    lines += ["if (!drawn_row(w, row, a_rows, a_mask, a_variant, a_status, variants)) continue;"]
+    lines += [f"copy_row<{n}>(a_{key}_of_variants, row, a_{key}, w);" for key, n in sizes.items()]
+    return _filled_kernel("sarrus_draw", scalar, arrays, ("int variants",), [*lines, "}"])
+
+
 def _load(key: str, size: int) -> str:
     load = f"load<{size}>(x_{key}, View<const scalar>{{a_{key}.at, a_{key}.world, a_{key}.number}}, i, m);"
     return f"real x_{key}[{max(1, size)}]; {load if size else ''}"
@@ -119,18 +129,24 @@ def _status(f: Recorded, keys: list[str]) -> str:
 
 
 def _kernel(f: Recorded, arrays: Mapping[str, str], numbers: tuple[str, ...], lines: list[str]) -> Kernel:
-    views = [f"View<{kind}> a_{key}" for key, kind in arrays.items()]
-    arguments = ", ".join(("long long first", "long long last", *views, *numbers))
-    name, body = f"{f.name}_worlds", "\n    ".join(lines)
-    kernel = f"SARRUS_KERNEL {name}({arguments}) {{\n  SARRUS_EACH_BLOCK(i, m) {{\n    {body}\n  }}\n}}"
     scalar = f.recorder.scalar
     turn = _recording.turn(scalar == "float") if f.text.turns else ""
     turn = turn.replace("#include <float.h>", "").replace("static inline", "SARRUS_INLINE")
     functions = [f"SARRUS_FUNCTION {in_reals(text)}" for text in f.text.called]
+    functions += [f"SARRUS_INLINE {in_reals(f.text.definition)}"]
+    return _filled_kernel(f"{f.name}_worlds", scalar, arrays, numbers, lines, in_reals(turn), "\n".join(functions))
+
+
+def _filled_kernel(
+    name: str, scalar: str, arrays: Mapping[str, str], numbers: tuple[str, ...], lines: list[str], turn: str = "", functions: str = "",
+) -> Kernel:  # fmt: skip
+    views = [f"View<{kind}> a_{key}" for key, kind in arrays.items()]
+    arguments, body = ", ".join(("long long first", "long long last", *views, *numbers)), "\n    ".join(lines)
+    kernel = f"SARRUS_KERNEL {name}({arguments}) {{\n  SARRUS_EACH_BLOCK(i, m) {{\n    {body}\n  }}\n}}"
+    flag = "int" if scalar == "float" else "long long"
     source = _filled(
-        "worlds.cc.txt", scalar=scalar, flag="int" if scalar == "float" else "long long", threads=THREADS, kernel=kernel,
-        turn=in_reals(turn), functions="\n".join([*functions, f"SARRUS_INLINE {in_reals(f.text.definition)}"]),
-    )  # fmt: skip
+        "worlds.cc.txt", scalar=scalar, flag=flag, threads=THREADS, kernel=kernel, turn=turn, functions=functions
+    )
     return Kernel(name, source, arrays, tuple(x.split()[0] for x in numbers))
 
 

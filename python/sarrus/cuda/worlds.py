@@ -21,8 +21,9 @@ from ..generation.targets import Recorded
 from ..generation.writing import RESULTS, _recorded, by_name
 from ..mechanism import Mechanism
 from ..simulation.sweep import simulate_many
+from ..variants import Variants
 from .devices import AnyArray, Device, Host, View, view
-from .kernels import STATE, Kernel, advanced, called
+from .kernels import STATE, Kernel, advanced, called, drawn
 
 # steps of assemble(), in which fixed coordinates move to their values at a constant rate, with one Newton step in each; and further Newton steps
 PATH_STEPS, LAST_STEPS = 32, 6
@@ -39,12 +40,13 @@ class Worlds:
 
     Parameters
     ----------
-    robot : the mechanism
+    robot : the mechanism, or variants of it, whose parameters differ from world to world: world k begins with variant k, and after the last
+        variant follows the first; :meth:`reset` changes the variants of worlds
     count : number of worlds
     scalar : "float" or "double"
     dt : step of the simulation [s]
     substeps : number of steps in each call of :meth:`step`
-    elements : force elements of :mod:`sarrus.control`, such as springs or contact
+    elements : force elements of :mod:`sarrus.control`, such as springs or contact. Their parameters may be arrays, one value for each variant
     method : method of the steps, as in :func:`~sarrus.generation.recorded_step`
     motors : names of the joints on which efforts act; default: all actuated joints, or all joints if none is actuated
     configurations : sample configurations of the recording, as for :class:`~sarrus.generation.Recorder`
@@ -56,6 +58,7 @@ class Worlds:
     ----------
     q, v, z : arrays (count, nq), (count, nv), (count, states) on the device: the state [rad, m; rad/s, m/s], and internal states of the elements. A
         number of all worlds is contiguous. The arrays may be written
+    variant : (count,), int32: indices of the worlds' variants; zeros if there are none
     time : (count,) times since the worlds' resets [s], float64
     status : (count,), int32: 0 valid; 2 no result; 3 inconsistent constraints; 5 open loops; increased by 8 if a decision of the sample states does not
         hold, so that the result may be less accurate
@@ -83,15 +86,14 @@ class Worlds:
     """
 
     def __init__(
-        self, robot: Mechanism, count: int, *, scalar: str = "float", dt: float = 1e-3, substeps: int = 1,
+        self, robot: Mechanism | Variants, count: int, *, scalar: str = "float", dt: float = 1e-3, substeps: int = 1,
         elements: ForceElement | Sequence[ForceElement] = (), method: Method = "semi_implicit", motors: Sequence[str] | None = None,
         configurations: ArrayLike | None = None, device: str = "cuda", threads: int = 1, stream: Any = None,
     ) -> None:  # fmt: skip
-        if not isinstance(robot, Mechanism):
-            raise TypeError(
-                f"robot must be a Mechanism; got {robot!r}; parameters that differ from world to world are not recorded"
-            )
-        self.robot, self.count = robot, checked_count("count", count, most=ENDLESS)
+        if not isinstance(robot, (Mechanism, Variants)):
+            raise TypeError(f"robot must be a Mechanism or Variants; got {robot!r}")
+        self.simulated, self.count = robot, checked_count("count", count, most=ENDLESS)
+        self.robot = robot = robot.base if isinstance(robot, Variants) else robot
         check_choice("scalar", scalar, ("float", "double"))
         self.scalar, self.dt, self.substeps = (
             scalar,
@@ -115,9 +117,14 @@ class Worlds:
         self.device: Any = Host(threads) if device == "cpu" else Device(int(where[1] or 0), stream)
         self._functions: dict[Any, tuple[Kernel, Any, Any]] = {}
         stepped = self._recorded("step", self._stepped)
+        numbers = stepped.recorder._numbers
+        self.variants = max((len(x) for x in numbers.values()), default=1)
+        if any(len(x) != self.variants for x in numbers.values()):
+            counts = " and ".join(str(len(x)) for x in numbers.values())
+            raise ShapeError(f"elements must have as many values as there are variants; got {counts}")
         self._states = {key: np.size(stepped.results.get(f"{key}_next", ())) for key in STATE}
-        sizes = self._states | {"residual": 2}
-        needed = sum(sizes.values()) * np.dtype(self.kind).itemsize + 8 + 4
+        sizes = self._states | {"residual": 2} | {key: x.shape[1] for key, x in numbers.items()}
+        needed = sum(sizes.values()) * np.dtype(self.kind).itemsize + 8 + 4 + 4
         if count * needed > (free := self.device.free()):
             fault = f"{count} worlds need {count * needed / 2**30:.3g} GiB"
             raise MemoryError(f"{fault}; {int(free / needed)} worlds fit into the memory of {device!r}")
@@ -125,13 +132,17 @@ class Worlds:
         arrays |= {
             "time": self.device.zeros(self.count, 1, np.float64),
             "status": self.device.zeros(self.count, 1, np.int32),
+            "variant": self.device.zeros(self.count, 1, np.int32),
         }
-        self._views = {key: view(x) for key, x in arrays.items()}
-        self.q, self.v, self.z, self.residual = (arrays[key] for key in sizes)
+        self._varied = {key: self.device.array(key, x, self.kind) for key, x in numbers.items()}
+        arrays |= {f"{key}_of_variants": x for key, x in self._varied.items()}
+        self._arrays, self._views = arrays, {key: view(x) for key, x in arrays.items()}
+        self.q, self.v, self.z, self.residual = (arrays[key] for key in (*STATE, "residual"))
         self.time: AnyArray = arrays["time"].reshape(self.count)
         self.status: AnyArray = arrays["status"].reshape(self.count)
-        self._home = robot.assemble() if robot.constraints else robot.neutral()
-        self.reset()
+        self.variant: AnyArray = arrays["variant"].reshape(self.count)
+        self._home = self.simulated.assemble() if robot.constraints else robot.neutral()
+        self.reset(variants=np.arange(self.count) % self.variants)
 
     def __repr__(self) -> str:
         return f"<Worlds: {self.count} of '{self.robot.name}', {self.scalar}>"
@@ -163,7 +174,9 @@ class Worlds:
         else:
             self._advance("step", self._stepped, {"efforts": u}, None, self.substeps, self.dt)
 
-    def reset(self, mask: Any = None, q: Any = None, v: Any = None, *, seed: int | None = None) -> None:
+    def reset(
+        self, mask: Any = None, q: Any = None, v: Any = None, *, seed: int | None = None, variants: Any = None
+    ) -> None:
         """Set the state of worlds, their time to zero and their status to 0.
 
         Parameters
@@ -172,17 +185,48 @@ class Worlds:
         q : (nq,) or (count, nq) configurations with closed loops [rad, m]; default: the configuration :meth:`~sarrus.Mechanism.assemble` returns
         v : (nv,) or (count, nv) velocities that satisfy the constraints [rad/s, m/s]; default: zero
         seed : if not None, q and v on the host have any number of rows, of which each world draws one; the same seed gives the same rows
+        variants : (count,) indices of the variants that the worlds get, int32 on the device; default: they keep theirs. The status of a world with
+            an index that does not exist is 2
         """
+        if variants is not None and self.variants > 1:
+            variants = self._given("variants", variants, 1, np.int32)
+            if isinstance(variants, np.ndarray) and not ((variants >= 0) & (variants < self.variants)).all():
+                raise ValueError(f"variants must be indices below {self.variants}; got {variants[:, 0]}")
+        of_variants = q is None and self._home.ndim == 2
+        if of_variants:
+            rows = np.asarray(self.variant if variants is None else variants).ravel()
+            q = self._home[np.clip(rows, 0, len(self._home) - 1)]
         q, v = self._home if q is None else q, np.zeros(self.robot.nv) if v is None else v
         if seed is not None:
             q, v = np.atleast_2d(real_array("q", q)), np.atleast_2d(real_array("v", v))
             rows = np.random.default_rng(checked_count("seed", seed, 0)).integers(len(q), size=self.count)
-            q, v = q[rows], v[rows if len(v) == len(q) else 0]
+            q, v = q if of_variants else q[rows], v[rows if len(v) == len(q) else 0]
         arrays = {"to_q": q, "to_v": v, "to_z": np.zeros(self._states["z"])}
         for key, x in arrays.items():
             if isinstance(x, (np.ndarray, list, tuple)) and not np.isfinite(real_array(key[3:], x)).all():
                 raise StateError(f"{key[3:]} must be finite; got {x!r}")
         self._advance("reset", self._moved, arrays, mask)
+        if variants is not None and self.variants > 1:
+            self._draw(variants, mask)
+
+    def _draw(self, variants: AnyArray, mask: Any) -> None:
+        if self._core:
+            chosen = slice(None) if mask is None else self._given("mask", mask, 1, np.uint8)[:, 0].astype(bool)
+            self.variant[chosen] = variants[chosen, 0]
+            return
+        if "draw" not in self._functions:
+            kernel = drawn(self.scalar, {key: x.shape[1] for key, x in self._varied.items()})
+            self._functions["draw"] = kernel, self.device.compiled(kernel), {}
+        kernel, function, _ = self._functions["draw"]
+        self._launch(kernel, function, {"rows": variants}, mask, [self.variants])
+
+    def _launch(
+        self, kernel: Kernel, function: Any, given: dict[str, AnyArray], mask: Any, numbers: Sequence[Any]
+    ) -> None:
+        if mask is not None:
+            given["mask"] = self._given("mask", mask, 1, np.uint8)
+        views = [self._views.get(name) or (view(given[name]) if name in given else View()) for name in kernel.arrays]
+        self.device.launch(function, self.count, views, numbers)
 
     def assemble(self, fixed: JointCoordinates, near: Any = None, *, mask: Any = None) -> None:
         """Close the loops by Newton's method, with the coordinates of some joints fixed; the worlds are then at rest, with time zero.
@@ -215,7 +259,7 @@ class Worlds:
             self.reset(mask, near)
         if self._core:
             at = dict(zip(names, columns, strict=True))
-            q, status = self.robot.assemble(self.q, fixed=at, branch="only", return_status=True)
+            q, status = self._mechanism().assemble(self.q, fixed=at, branch="only", return_status=True)
             self._put(mask, q, np.zeros(self.robot.nv), np.broadcast_to(status, self.count))
         else:
             arrays = {"coordinates": np.hstack(columns), "to_z": np.zeros(self._states["z"])}
@@ -235,10 +279,7 @@ class Worlds:
             self._functions[key] = kernel, self.device.compiled(kernel), sizes
         kernel, function, sizes = self._functions[key]
         given = {name: self._given(name, x, sizes[name]) for name, x in arrays.items() if name in sizes}
-        if mask is not None:
-            given["mask"] = self._given("mask", mask, 1, np.uint8)
-        views = [self._views.get(name) or (view(given[name]) if name in given else View()) for name in kernel.arrays]
-        self.device.launch(function, self.count, views, [substeps, not dt, dt or 1 / PATH_STEPS, CLOSED[self.scalar]])
+        self._launch(kernel, function, given, mask, [substeps, not dt, dt or 1 / PATH_STEPS, CLOSED[self.scalar]])
 
     def _given(self, name: str, x: Any, size: int, kind: Any = None) -> AnyArray:
         """Return an argument as an array (size,) or (count, size) on the device."""
@@ -276,8 +317,8 @@ class Worlds:
             kernel = called(f)
             self._functions[function] = kernel, self.device.compiled(kernel), f
         kernel, compiled, f = self._functions[function]
-        own = {"q": self.q, "v": self.v, "z": self.z, "time": self.time}
-        _check_inputs(function, inputs, f.inputs, own)
+        own = {key: self._arrays[key] for key in ("q", "v", "z", "time", *self._varied)}
+        _check_inputs(function, inputs, [key for key in f.inputs if key not in self._varied], own)
         given = {
             key: self._given(key, inputs[key], len(x)) if key in inputs else own[key] for key, x in f.inputs.items()
         }
@@ -289,7 +330,7 @@ class Worlds:
         return shaped | {"status": status.reshape(self.count)}
 
     def _recorded(self, name: str, compute: Callable[[Recorder], Mapping[str, Numbers]]) -> Recorded:
-        recorder = Recorder(self.robot, scalar=self.scalar, configurations=self._configurations)
+        recorder = Recorder(self.simulated, scalar=self.scalar, configurations=self._configurations)
         with np.errstate(all="ignore"):
             return _recorded("sarrus", name, compute, recorder, True)
 
@@ -324,6 +365,10 @@ class Worlds:
     def _core(self) -> bool:
         return isinstance(self.device, Host) and self.device.compiler is None
 
+    def _mechanism(self, worlds: Any = slice(None)) -> Any:
+        """Return the mechanism, or the variants of these worlds."""
+        return self.simulated[self.variant[worlds]] if isinstance(self.simulated, Variants) else self.robot
+
     def _put(self, mask: Any, q: Any, v: Any, status: Any) -> None:
         chosen = (
             np.ones(self.count, bool) if mask is None else self._given("mask", mask, 1, np.uint8)[:, 0].astype(bool)
@@ -337,14 +382,15 @@ class Worlds:
         alive = np.flatnonzero(self.status % 8 == 0)
         if not alive.size:
             return
-        if self._states["z"] or np.ptp(self.time[alive]) > 0.0:
-            raise SarrusError("worlds with different times, or elements with internal states, require the compiler c++")
+        if self._states["z"] or np.ptp(self.time[alive]) > 0.0 or "element_parameters" in self._varied:
+            fault = "worlds with different times, or elements with internal states or different parameters"
+            raise SarrusError(f"{fault}, require the compiler c++")
         u = self._given("efforts", efforts, len(self._motors))
         tau = np.zeros((len(alive), self.robot.nv))
         tau[:, self._motors] = np.broadcast_to(u, (self.count, len(self._motors)))[alive]
         method: Any = self.method
         runs = simulate_many(
-            self.robot, self.q[alive], self.v[alive], self.substeps * self.dt, self._elements, dt=self.dt, every=self.substeps, method=method,
+            self._mechanism(alive), self.q[alive], self.v[alive], self.substeps * self.dt, self._elements, dt=self.dt, every=self.substeps, method=method,
             stabilisation="projection" if self.robot.constraints else "none", limits="ignore", start=self.time[alive[0]], threads=self.device.threads,
             policy=lambda t, q, v: tau,
         )  # fmt: skip
@@ -361,7 +407,7 @@ class Worlds:
         own = {"q": self.q, "v": self.v}
         _check_inputs(function, inputs, keys, own)
         arrays = [np.asarray(inputs[key] if key in inputs else own[key], float) for key in keys]
-        result, status = getattr(self.robot, name)(*arrays, *([frame] if frame else []), return_status=True)
+        result, status = getattr(self._mechanism(), name)(*arrays, *([frame] if frame else []), return_status=True)
         return {
             RESULTS.get(name, name): result.astype(self.kind),
             "status": np.broadcast_to(status, self.count).astype(np.int32),

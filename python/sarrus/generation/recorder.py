@@ -18,6 +18,7 @@ from ..control import TaskControl
 from ..dynamics.options import ExpressedIn
 from ..errors import ModelError, SarrusError, ShapeError, check_choice, check_name, raise_no_such_name
 from ..mechanism import Mechanism
+from ..variants import Variants
 
 Numbers = Any  # array of symbolic numbers
 
@@ -38,7 +39,7 @@ class Recorder:
 
     Parameters
     ----------
-    robot : the mechanism
+    robot : the mechanism; or variants, for :class:`sarrus.cuda.Worlds`
     scalar : "double" or "float", the floating-point type of the code
     configurations : (n, nq) sample configurations with closed loops [rad, m]. If None, the home and five random configurations near it are used, or
         six random configurations for open chains. These random configurations are the same in every call
@@ -55,27 +56,55 @@ class Recorder:
     >>> power = recorder.v @ tau
     """
 
-    def __init__(self, robot: Mechanism, *, scalar: str = "double", configurations: ArrayLike | None = None) -> None:
-        if not isinstance(robot, Mechanism):
+    def __init__(
+        self, robot: Mechanism | Variants, *, scalar: str = "double", configurations: ArrayLike | None = None
+    ) -> None:
+        if not isinstance(robot, (Mechanism, Variants)):
             raise TypeError(f"robot must be a Mechanism; got {robot!r}")
         check_choice("scalar", scalar, ("double", "float"))
-        self.robot, self.scalar = robot, scalar
+        self.simulated, self.scalar = robot, scalar
+        self.robot = robot = robot.base if isinstance(robot, Variants) else robot
         rng = np.random.default_rng(SEED)
         about = None if configurations is None else np.atleast_2d(real_array("configurations", configurations))
         if about is not None and (about.ndim != 2 or about.shape[1] != robot.nq or not len(about)):
             raise ShapeError(f"configurations must be (n, {robot.nq}); got {about.shape}")
         count = COUNT if about is None else len(about)
         self._about = about
-        self._recording = _recording.recording(robot, count, scalar == "float")
+        self._recording = _recording.recording(self.simulated, count, scalar == "float")
         if self._recording.pfaffian_values:
             raise ModelError("Pfaffian constraints of Python functions (add_pfaffian) cannot be generated as C")
         times = rng.uniform(0.0, 1.0, count) if self._recording.driven else np.zeros(count)
-        self._configurations = sample_configurations(robot, times, rng) if about is None else about
-        self._samples = {"q": self._configurations, "time": times[:, None]}
-        self._samples |= sample_motion(robot, self._configurations, times, rng)
+        several = isinstance(self.simulated, Variants)
+        self._variant_of = np.linspace(0, len(self.simulated) - 1, count).astype(int) if several else np.arange(count)
+        if several:
+            self._configurations, motions = self._sample_variants(times, rng)
+        else:
+            self._configurations = sample_configurations(robot, times, rng) if about is None else about
+            motions = sample_motion(robot, self._configurations, times, rng)
+        self._samples = {"q": self._configurations, "time": times[:, None], **motions}
         self._rng = rng
         self.inputs: dict[str, Numbers] = {}
         self.status: _recording.Number | None = None
+        self._numbers: dict[str, Array] = {}  # numbers that differ between variants, by input
+        if several:
+            self._vary("parameters", self._recording.varied())
+
+    def _sample_variants(self, times: Array, rng: np.random.Generator) -> tuple[Array, dict[str, Array]]:
+        """Return configurations and motions of the samples, each of them a state of another variant."""
+        about, q, motions = self._about, [], []
+        for k, time in enumerate(times):
+            variant, twice = self.simulated[int(self._variant_of[k])], np.full(2, time)
+            near = None if about is None else np.resize(about[k], (2, self.robot.nq))
+            q.append(sample_configurations(variant, twice, rng, near)[min(k, 1)])
+            motions.append(sample_motion(variant, q[-1][None], twice[:1], rng))
+        return np.array(q), {key: np.vstack([motion[key] for motion in motions]) for key in motions[0]}
+
+    def _vary(self, name: str, numbers: Array) -> None:
+        """Let numbers (variants, n) of the mechanism, or of force elements, be an input; those of the mechanism are added first."""
+        if numbers.shape[1]:
+            self._numbers[name] = numbers
+            self.input(name, numbers[self._variant_of % len(numbers)])
+            self._recording.vary([x for key in self._numbers for x in self.inputs[key]])
 
     def assume(self, x: Numbers, least: float) -> None:
         """Assume that the magnitude of a symbolic number is at least `least`.

@@ -24,8 +24,9 @@ def recorded_step(
     """Record a step of :func:`~sarrus.simulate`, and return its results as symbolic numbers.
 
     The inputs are `q`, `v`, the internal states `z` of the elements, and, if the step depends on them, `tau` (nv,), the efforts that a controller
-    commands during the step, and `time`. The results are the next `q`, `v` and `z`, and `residual` (2,): the largest residuals of the loops, in
-    position [rad, or relative to the size of the bodies] and in velocity [the same per second]. The core's own methods and elements are recorded;
+    commands during the step, and `time`; if parameters of the elements are arrays, those that differ are the input `element_parameters` (n,). The
+    results are the next `q`, `v` and `z`, and `residual` (2,): the largest residuals of the loops, in position [rad, or relative to the size of the
+    bodies] and in velocity [the same per second]. The core's own methods and elements are recorded;
     limits of joints have no effect. In single precision, the velocities of "semi_implicit" are projected too, because displacements divided by the
     length would have few digits.
 
@@ -73,8 +74,11 @@ def recorded_step(
         "recorded_step", robot, 0.0,
         {"method": "rk4" if method == "midpoint" else method, "limits": "ignore", "dt": dt / substeps},
     )  # fmt: skip
-    prepared = Prepared.of(robot, ([], forces), stepping, r._configurations[0])
-    core = prepared.setup.core(prepared.forces.parameters)
+    prepared = Prepared.of(r.simulated, ([], forces), stepping, r._configurations[0])
+    parameters = prepared.forces.parameters
+    varied = np.flatnonzero((parameters != parameters[0]).any(axis=0)).tolist() if parameters.ndim == 2 else []
+    r._vary("element_parameters", np.atleast_2d(parameters)[:, varied])
+    core = prepared.setup.core(parameters[0] if parameters.ndim == 2 else parameters)
     simulated = core.simulated()
     if reason := _recording.not_recorded(simulated):
         raise ModelError(f"a step of '{robot.name}' cannot be recorded: {reason}")
@@ -93,7 +97,7 @@ def recorded_step(
     z = r.input("z", np.zeros((len(r._configurations), states))) if states else []
     arrays = (q, v, z, hidden["tau"], hidden["time"])
     parts, status = r._recording.step(
-        simulated, dt / substeps, method == "midpoint", substeps, corrections, *map(r._flat, arrays)
+        simulated, dt / substeps, method == "midpoint", substeps, corrections, varied, *map(r._flat, arrays)
     )
     r.status = status if r.status is None else r.status.larger(status)
     results = [x for part in parts for x in part]

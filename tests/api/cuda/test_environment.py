@@ -62,6 +62,38 @@ def test_seeds_draw_the_same_starts():
     assert torch.equal(first, second) and not torch.equal(first, other)
 
 
+def test_episodes_draw_variants():
+    """The same seed draws the same variants, with their own initial configurations; other environments keep theirs."""
+    robot, lengths = sarrus.mechanisms.four_bar(), np.linspace(0.35, 0.45, 5)
+    variants = robot.variants(placements={"pin1.parent": np.outer(lengths, [1.0, 0.0, 0.0])})
+    starts = np.stack([variants.assemble(fixed={"motor": x}) for x in (0.1, 0.3)], axis=1)
+
+    def random(seed, q=starts):
+        worlds = sarrus.cuda.Worlds(variants, 40, scalar="double", device="cpu")
+        return sarrus.cuda.Environment(
+            worlds, lambda q, v: q, lambda q, v, u: q[:, 0], q=q, efforts=[1.0], seconds=1.0, seed=seed
+        )
+
+    first, second, other = random(1), random(1), random(2)
+    drawn = first.worlds.variant.copy()
+    assert len(np.unique(drawn)) == 5 and not np.array_equal(drawn, other.worlds.variant)
+    chosen = np.arange(0, 40, 2)
+    for _ in range(3):
+        for env in (first, second):
+            env.reset(torch.as_tensor(chosen))
+        assert np.array_equal(first.worlds.variant, second.worlds.variant) and torch.equal(first.q, second.q)
+        assert np.array_equal(first.worlds.variant[1::2], drawn[1::2])
+    assert not np.array_equal(first.worlds.variant, drawn)
+    for env in (first, second):
+        env.step(torch.ones(40, 1))
+    assert torch.equal(first.v, second.v)
+    assert np.abs(variants[first.worlds.variant].constraint_residual(first.worlds.q)).max() < 1e-12
+    with pytest.raises(
+        sarrus.ShapeError, match=r"q must be \(rows, 3\) or 5 of these for the variants; got \(4, 2, 3\)"
+    ):
+        random(1, starts[:4])
+
+
 def test_wrong_arguments_are_named():
     with pytest.raises(sarrus.ModelError, match="efforts for actions of 1 must be positive and finite"):
         made(efforts=None)
@@ -82,7 +114,9 @@ def test_the_biped_learns(monkeypatch):
     assert robot.mobility(robot.assemble()).degrees_of_freedom == 9
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # other processes test at the same time
-    policy, curve = biped.learn(biped.environment(64, "cpu"), 2, 0)
+    env = biped.environment(64, "cpu", variants=8)
+    policy, curve = biped.learn(env, 2, 0)
+    assert env.worlds.variants == 8 and len(np.unique(env.worlds.variant)) > 3
     torch.set_num_threads(threads)
     assert 0.0 < curve[0] < 2.0 and len(curve) == 2
     assert all(torch.isfinite(x).all() for x in policy.parameters())
