@@ -50,13 +50,13 @@ template <class R, class T> const Varied<R, T>* varied_configuration(const Tree&
 }
 
 /// Inputs of inverse dynamics as dual numbers, with the rates along the directions.
-template <class R>
-RneaInput<Varied<R>> varied(const Tree& tree, Arena& arena, const RneaInput<double>& in, const Directions<R>& along) {
+template <class R, class T>
+RneaInput<Varied<R, T>> varied(const Tree& tree, Arena& arena, const RneaInput<T>& in, const Directions<R>& along) {
   const R* none = nullptr;
-  const auto constant = [&](int n, const double* x) { return varied(arena, n, x, none); };
-  auto* wrench = arena.take<ExternalWrench<Varied<R>>>(in.wrenches);
+  const auto constant = [&](int n, const T* x) { return varied(arena, n, x, none); };
+  auto* wrench = arena.take<ExternalWrench<Varied<R, T>>>(in.wrenches);
   for (int k = 0; k < in.wrenches; ++k)
-    wrench[k] = {in.wrench[k].link, in.wrench[k].body, cast<Varied<R>>(in.wrench[k].X), constant(6, in.wrench[k].value)};
+    wrench[k] = {in.wrench[k].link, in.wrench[k].body, still<R>(in.wrench[k].X), constant(6, in.wrench[k].value)};
   return {varied_configuration(tree, arena, in.q, along.q),
           varied(arena, tree.nv, in.v, along.v),
           varied(arena, tree.nv, in.a, along.a),

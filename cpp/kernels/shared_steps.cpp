@@ -1,4 +1,5 @@
-// Instances of steps on dual numbers, and of vector-Jacobian products of steps, for several states in lanes.
+// Instances of steps on dual numbers, and of derivatives of steps by matrices and by vector-Jacobian products, for several states in lanes.
+#include "../simulation/step_matrices.hpp"
 #include "../simulation/step_pullback.hpp"
 #include "shared.hpp"
 #include "step_change.hpp"
@@ -11,11 +12,17 @@ Abreast step_with_change(const StepAtHand& step, const Abreast& closes, Abreast*
                                          parameter_change, onto, start);
 }
 
-bool steps_have_products(const Tree& tree, const Plan& plan) { return goes_back_by_products(tree, plan); }
+bool steps_have_products(const Tree& tree, const Plan& plan, bool moves) { return steps_by_products(tree, plan, moves); }
+bool step_forward_by_products(const StepAtHand& step, const Abreast* x, const Abreast* after, Abreast* S, int columns,
+                              const int* parameter, Abreast& status) {
+  const Arena::Scope scope(step.arena);
+  StepMatrices<Abreast> matrices(step.tree, step.arena, step.plan, step.parameter);
+  return matrices.push(step.time, step.h, x, after, S, columns, parameter, status);
+}
 bool step_back_by_products(const StepAtHand& step, const Abreast* x, const Abreast* after, Abreast* lambda, const int* acting,
                            int count, Abreast* by_parameter, Abreast& status) {
   const Arena::Scope scope(step.arena);
-  StepPullback<Abreast, Rates> pullback(step.tree, step.arena, step.plan, step.parameter);
+  StepPullback<Abreast> pullback(step.tree, step.arena, step.plan, step.parameter);
   return pullback.pull(step.time, step.h, x, after, lambda, {acting, count}, by_parameter, status);
 }
 

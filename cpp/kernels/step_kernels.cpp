@@ -1,7 +1,8 @@
 // Propagation of changes of a state forward through many steps, and of cotangents backward.
 //
-// Cotangents are propagated by vector-Jacobian products (simulation/step_pullback.hpp). If a step has no such products, derivatives along directions
-// of the step's initial state are used: along all directions or, with loops, along as many as there are degrees of freedom. The directions are random
+// Changes are propagated by derivative matrices (simulation/step_matrices.hpp), cotangents by vector-Jacobian products (step_pullback.hpp). If a step
+// has no such products, derivatives along directions of its initial state are used (step_rates.hpp). For cotangents these are all directions or, with
+// loops, as many as there are degrees of freedom. The directions are random
 // vectors W, projected onto the loops: B = P W. Let c = B^T lambda be the products of the cotangent with the derivatives along B. Then lambda = U B
 // (B^T U B)^-1 c, where the diagonal matrix U contains units that make entries comparable.
 #include <algorithm>
@@ -104,12 +105,11 @@ struct Steps {
   /// onto the loops.
   void differentiate(std::int64_t k, Rates* change, const Rates* parameter_change, Onto onto, Rates* start) {
     const Arena::Scope scope(arena);
-    const StepAtHand step = {tree, arena, plan, parameter, time(k), range.clock.step};
     Rates* begin = take<Rates>(m);
     std::copy(change, change + m, begin);
     for (bool again : {false, true}) {
       std::copy(x, x + size, reached);
-      const P ended = step_with_change(step, closes, reached, change, parameter_change, onto, start);
+      const P ended = step_with_change(step(k), closes, reached, change, parameter_change, onto, start);
       const auto off = missed();
       if (!again && any(off) && tree.loops.rows > 0) {
         closes = select(off, P(1.0) - closes, closes);
@@ -121,11 +121,13 @@ struct Steps {
       return;
     }
   }
+  /// Propagate changes from the loaded state to the end of step k. Returns false if the step has no derivative matrices.
+  bool forward_by_products(std::int64_t k, P* S, int count, const int* changing) {
+    return has_products() && step_forward_by_products(step(k), x, moves() ? after : x, S, count, changing, status);
+  }
   /// Pull a cotangent back from the end of step k to the loaded state. Returns false if the step has no vector-Jacobian products.
   bool back_by_products(std::int64_t k, P* lambda, const int* acting, int count, P* by_parameter) {
-    if (any(closes > P(0.5))) return false;
-    const StepAtHand step = {tree, arena, plan, parameter, time(k), range.clock.step};
-    return step_back_by_products(step, x, after, lambda, acting, count, by_parameter, status);
+    return has_products() && step_back_by_products(step(k), x, moves() ? after : x, lambda, acting, count, by_parameter, status);
   }
   void finish() const {
     for (int l = 0; l < abreast && i + l < end; ++l)
@@ -133,6 +135,8 @@ struct Steps {
   }
 
  private:
+  bool has_products() const { return steps_have_products(tree, plan, moves()) && !any(closes > P(0.5)); }
+  StepAtHand step(std::int64_t k) const { return {tree, arena, plan, parameter, time(k), range.clock.step}; }
   /// Return the lanes in which the repeated step does not end at the state that the run stored.
   Reproduced<P>::Mask missed() const {
     const Arena::Scope scope(arena);
@@ -159,6 +163,7 @@ void push_forward(const Tree& tree, const Plan& plan, const StepRange& range, co
     gather_runs(columns.S, m * count, m * count, i, end, S);
     for (std::int64_t k = 0; k < range.clock.count; ++k) {
       steps.load(k);
+      if (steps.forward_by_products(k, S, count, columns.parameter)) continue;
       for (int first = 0; first < count; first += together) {
         std::fill(numbers, numbers + plan.force_elements.parameters, Rates(0.0));
         for (int d = 0; d < together; ++d)
@@ -257,7 +262,6 @@ void pull_back(const Tree& tree, const Plan& plan, const StepRange& range, const
     Steps steps(tree, plan, range, i, end, arena);
     const int m = steps.m, all[] = {tree.nv, tree.nv};
     Basis basis(steps, steps.moves() ? cotangents.freedoms : all);
-    const bool by_products = steps.moves() && steps_have_products(tree, plan);
     P *lambda = steps.take<P>(m), *by_parameter = steps.take<P>(parameters);
     Rates *change = steps.take<Rates>(m), *start = steps.take<Rates>(m), *numbers = steps.take<Rates>(parameters);
     int* acting = steps.take<int>(parameters);
@@ -271,7 +275,7 @@ void pull_back(const Tree& tree, const Plan& plan, const StepRange& range, const
       int count = basis.count();
       for (int p = 0; p < parameters; ++p)
         if (acts[p]) acting[count++ - basis.count()] = p;
-      if (by_products && steps.back_by_products(k, lambda, acting, count - basis.count(), by_parameter)) continue;
+      if (steps.back_by_products(k, lambda, acting, count - basis.count(), by_parameter)) continue;
       for (int first = 0; first < count; first += together) {
         std::fill(numbers, numbers + parameters, Rates(0.0)), std::fill(change, change + m, Rates(0.0));
         const int directions = std::min(together, count - first);

@@ -247,26 +247,145 @@ template <class R> struct Sides {
   SARRUS_INLINE void add(int k, const R& x) { b[k] += x, terms[k] += x * x; }
 };
 
-template <class R> class ForwardSensitivity {
+/// Call put(constraint, row, column, entry) for all entries of J.
+template <class T, class Put> SARRUS_INLINE void each_entry_of_rows(const Loops& loops, const T* J, Put put) {
+  for (int i = 0; i < loops.constraints; ++i) {
+    const Constraint& c = loops.constraint[i];
+    for (int k = 0; k < c.columns; ++k)
+      for (int r = 0; r < c.rows; ++r) put(c, c.row + r, c.column[k], *J++);
+  }
+}
+
+/// Rates of the terms of the equation at a motion (q, v, a) with multipliers lambda. R contains several directions of one state (T is double), or one
+/// direction of each of several states (T is R).
+template <class R, class T = double> class MotionRates {
  public:
-  /// `later`: see SensitivityEquation.
-  ForwardSensitivity(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool later = false)
-      : tree_(tree), arena_(arena), in_(in), equation_(tree, arena, in, later) {}
-  void find_multipliers(bool rows_depend) { equation_.find_multipliers(arena_, rows_depend); }
-  void take_multipliers() { equation_.take_multipliers(arena_); }
-  /// Precompute matrices of derivatives for many directions, if all forces of the model are covered by the recursions for plain trees. Call after the
-  /// multipliers are computed.
-  void prepare() {
+  using Varied = sarrus::Varied<R, T>;
+
+  MotionRates(const Tree& tree, Arena& arena, const LoopInput<T>& in, const T* a, const T* lambda)
+      : tree_(tree), arena_(arena), in_(in), a_(a), lambda_(lambda) {}
+  /// Precompute matrices of derivatives for many directions, if all forces of the model are covered by the recursions for plain trees. `bodies`: false
+  /// if only turn_rows() is called.
+  void prepare(bool bodies = true) {
     if (!is_plain_tree(tree_) || !has_plain_rows(tree_)) return;
-    const RneaInput<double> in = {in_.q, in_.v, equation_.a, {}, in_.wrenches, in_.wrench};
-    const auto motion = TreeMotion<double>::at(tree_, arena_, in);
-    by_q_ = arena_.take<double>(tree_.nv * tree_.nv), by_v_ = arena_.take<double>(tree_.nv * tree_.nv);
-    plain_tree_derivatives<R>(tree_, arena_, in, motion, by_q_, by_v_);
-    rows_.emplace(tree_, arena_, motion, equation_.lambda);
+    const RneaInput<T> in = {in_.q, in_.v, a_, {}, in_.wrenches, in_.wrench};
+    const auto motion = TreeMotion<T>::at(tree_, arena_, in);
+    if (bodies) {
+      by_q_ = arena_.take<T>(tree_.nv * tree_.nv), by_v_ = arena_.take<T>(tree_.nv * tree_.nv);
+      plain_tree_derivatives<R>(tree_, arena_, in, motion, by_q_, by_v_);
+    }
+    rows_.emplace(tree_, arena_, motion, lambda_);
   }
 
-  double error() const { return equation_.error; }
-  const SensitivityEquation<R>& equation() const { return equation_; }
+  /// Intermediate results, computed only if no matrices are precomputed.
+  struct Kept {
+    const T* y = nullptr;
+    R* DJ_y = nullptr;  // (rows) DJ y
+    R* force = nullptr;  // (nv) right-hand side
+  };
+  /// Add -D inverse dynamics, DJ^T lambda and D gamma - DJ a along these directions.
+  void add(const Directions<R>& along, Sides<R>& side, const Kept& kept = {}) const {
+    rows_ ? add_prepared(along, side) : add_rates(along, side, kept);
+  }
+  /// Add the change of c - J v along d, with constant v.
+  void turn_rows(const R* d, Sides<R>& side) const {
+    if (rows_) return rows_->velocities(d, [&](int row, const R& rate) SARRUS_INLINED { side.add(tree_.nv + row, -rate); });
+    const R* none = nullptr;
+    const Loops& loops = tree_.loops;
+    const Varied time = still(in_.time);
+    Varied *J = arena_.take<Varied>(loops.entries), *target = arena_.take<Varied>(loops.rows);
+    ConstraintRows<Varied> row_output;
+    row_output.J = J, row_output.target = target;
+    constraint_rows(tree_, arena_,
+                    place<Varied>(tree_, arena_, varied_configuration(tree_, arena_, in_.q, d), in_.time ? &time : nullptr,
+                                  varied(arena_, loops.pfaffian_values, in_.pfaffian_values, none)),
+                    row_output, 0, loops.constraints);
+    for (int r = 0; r < loops.rows; ++r) side.add(tree_.nv + r, target[r].rate);
+    each_entry_of_rows(loops, J, [&](const Constraint&, int row, int column, const Varied& entry) SARRUS_INLINED {
+      side.add(tree_.nv + row, -entry.rate * R(in_.v[column]));
+    });
+  }
+
+ private:
+  static Varied still(const T* x) { return {x ? *x : T(0.0), R(0.0)}; }
+
+  /// Add the products of the precomputed matrices. Entry (i, k) of the first two is nonzero only if one of the joints of the velocities i and k is on
+  /// the path from the other to the ground.
+  void add_prepared(const Directions<R>& along, Sides<R>& side) const {
+    const int n = tree_.nv;
+    R* needed = arena_.take<R>(n);
+    for (int k = 0; k < n; ++k) needed[k] = R(0.0);
+    const auto add = [&](const T* D, const R* d) {
+      for (int j = 0; j < n && d; ++j) {
+        needed[j] += d[j] * R(D[j * n + j]);
+        for (int i = tree_.column_parent[j]; i >= 0; i = tree_.column_parent[i])
+          needed[i] += d[j] * R(D[i * n + j]), needed[j] += d[i] * R(D[j * n + i]);
+      }
+    };
+    add(by_q_, along.q), add(by_v_, along.v);
+    for (int k = 0; k < n; ++k) side.add(k, -needed[k]);
+    rows_->accelerations(along.q, along.v, [&](int row, const R& rate) SARRUS_INLINED { side.add(n + row, -rate); });
+    if (along.q) rows_->forces(along.q, [&](int k, const R& rate) SARRUS_INLINED { side.add(k, rate); });
+  }
+
+  /// Compute the rates by inverse dynamics and the constraint rows on dual numbers.
+  void add_rates(const Directions<R>& along, Sides<R>& side, const Kept& kept) const {
+    Varied* tau = arena_.take<Varied>(tree_.nv);
+    const auto motion = varied<R>(tree_, arena_, RneaInput<T>{in_.q, in_.v, a_, {}, in_.wrenches, in_.wrench}, along);
+    const auto work = rnea(tree_, arena_, motion, tau);
+    for (int k = 0; k < tree_.nv; ++k) side.add(k, -tau[k].rate);
+    if (tree_.loops.rows > 0) add_rows(motion, work, along.q != nullptr, side, kept);
+  }
+
+  /// Add DJ^T lambda and D gamma - DJ a. For rows between bodies, gamma is evaluated with the accelerations of the bodies, so its value is already
+  /// gamma - J a.
+  void add_rows(const RneaInput<Varied>& motion, const RneaWork<Varied>& work, bool moves, Sides<R>& side,
+                const Kept& kept) const {
+    const Loops& loops = tree_.loops;
+    const R* none = nullptr;
+    const Varied time = still(in_.time);
+    LoopState<Varied> state = {
+        motion.q, motion.v, in_.time ? &time : nullptr, varied(arena_, loops.pfaffian_values, in_.pfaffian_values, none), nullptr,
+        nullptr,  work.link};
+    place(tree_, arena_, work.poses(), work.columns, state);
+    Varied *J = arena_.take<Varied>(loops.entries), *gamma = arena_.take<Varied>(loops.rows);
+    ConstraintRows<Varied> row_output;
+    row_output.J = J, row_output.gamma = gamma;
+    constraint_rows(tree_, arena_, state, row_output, 0, loops.constraints);
+    for (int r = 0; r < loops.rows; ++r) side.add(tree_.nv + r, gamma[r].rate);
+    for (int r = 0; r < loops.rows && kept.y; ++r) kept.DJ_y[r] = R(0.0);
+    if (!moves) return;
+    each_entry_of_rows(loops, J, [&](const Constraint& c, int row, int column, const Varied& entry) SARRUS_INLINED {
+      side.add(column, entry.rate * R(lambda_[row]));
+      if (c.child < 0) side.add(tree_.nv + row, -entry.rate * R(a_[column]));
+      if (kept.y) kept.DJ_y[row] += entry.rate * R(kept.y[column]);
+    });
+  }
+
+  const Tree& tree_;
+  Arena& arena_;
+  const LoopInput<T>& in_;
+  const T *a_, *lambda_;
+  T *by_q_ = nullptr, *by_v_ = nullptr;  // derivatives of inverse dynamics, if prepared
+  std::optional<RowDerivatives<T>> rows_;
+};
+
+template <class R, class T = double> class ForwardSensitivity {
+ public:
+  using Kept = typename MotionRates<R, T>::Kept;
+
+  /// `later`: see SensitivityEquation.
+  ForwardSensitivity(const Tree& tree, Arena& arena, const LoopInput<T>& in, bool later = false)
+      : tree_(tree), arena_(arena), in_(in), equation_(tree, arena, in, later) {
+    if (!later) rate_at();
+  }
+  void find_multipliers(bool rows_depend) { equation_.find_multipliers(arena_, rows_depend), rate_at(); }
+  void take_multipliers() { equation_.take_multipliers(arena_), rate_at(); }
+  /// Precompute matrices of derivatives for many directions. Call after the multipliers are computed.
+  void prepare() { rates_->prepare(); }
+
+  T error() const { return equation_.error; }
+  const SensitivityEquation<R, T>& equation() const { return equation_; }
   bool holds_velocities_only() const { return equation_.holds_velocities_only(); }
 
   /// Set the first nv entries of x (unknowns) to the projection P d of a displacement or a change of v onto the motions that the loops allow.
@@ -274,8 +393,9 @@ template <class R> class ForwardSensitivity {
     const Arena::Scope scope(arena_);
     R* b = arena_.take<R>(equation_.unknowns());
     for (int k = 0; k < equation_.unknowns(); ++k) b[k] = R(0.0);
-    each_entry(equation_.J(),
-               [&](int row, int column, double entry) SARRUS_INLINED { b[tree_.nv + row] += d[column] * R(entry); });
+    each_entry_of_rows(tree_.loops, equation_.J(), [&](const Constraint&, int row, int column, const T& entry) SARRUS_INLINED {
+      b[tree_.nv + row] += d[column] * R(entry);
+    });
     equation_.template solve<R>(arena_, b, nullptr, x, displacement);
     for (int k = 0; k < tree_.nv; ++k) x[k] = d[k] - x[k];
   }
@@ -286,24 +406,16 @@ template <class R> class ForwardSensitivity {
     const Arena::Scope scope(arena_);
     Sides<R> side(arena_, equation_.unknowns());
     for (int k = 0; k < tree_.nv && force; ++k) side.add(k, force[k]);
-    if (rows_)
-      rows_->velocities(d, [&](int row, const R& rate) SARRUS_INLINED { side.add(tree_.nv + row, -rate); });
-    else
-      turn_rows(d, side);
+    rates_->turn_rows(d, side);
     equation_.template solve<R>(arena_, side.b, nullptr, x);
   }
 
   /// Set x (unknowns) to Da and -Dlambda along these directions and changes of tau (null: none). Returns the relative residual. For `least` see
-  /// SensitivityEquation::solve. `kept` receives intermediate results, but only if no matrices are precomputed.
-  struct Kept {
-    const double* y = nullptr;
-    R* DJ_y = nullptr;  // (rows) DJ y
-    R* force = nullptr;  // (nv) right-hand side
-  };
+  /// SensitivityEquation::solve.
   R accelerate(const Directions<R>& along, const R* tau_rate, R* x, const R& least = R(0.0), const Kept& kept = {}) const {
     const Arena::Scope scope(arena_);
     Sides<R> side(arena_, equation_.unknowns());
-    rows_ ? add_prepared(along, side) : add_rates(along, side, kept);
+    rates_->add(along, side, kept);
     for (int k = 0; k < tree_.nv && tau_rate; ++k) side.add(k, tau_rate[k]);
     for (int k = 0; k < tree_.nv && kept.force; ++k) kept.force[k] = side.b[k];
     return equation_.solve(arena_, side.b, side.terms, x, false, least);
@@ -318,97 +430,13 @@ template <class R> class ForwardSensitivity {
   }
 
  private:
-  /// Add -D inverse dynamics, DJ^T lambda and D gamma - DJ a from the precomputed matrices. Entry (i, k) of the first matrix is nonzero only if one
-  /// of the joints of the velocities i and k is on the path from the other to the ground.
-  void add_prepared(const Directions<R>& along, Sides<R>& side) const {
-    const int n = tree_.nv;
-    R* needed = arena_.take<R>(n);
-    for (int k = 0; k < n; ++k) needed[k] = R(0.0);
-    const auto add = [&](const double* D, const R* d) {
-      for (int j = 0; j < n && d; ++j) {
-        needed[j] += d[j] * R(D[j * n + j]);
-        for (int i = tree_.column_parent[j]; i >= 0; i = tree_.column_parent[i])
-          needed[i] += d[j] * R(D[i * n + j]), needed[j] += d[i] * R(D[j * n + i]);
-      }
-    };
-    add(by_q_, along.q), add(by_v_, along.v);
-    for (int k = 0; k < n; ++k) side.add(k, -needed[k]);
-    rows_->accelerations(along.q, along.v, [&](int row, const R& rate) SARRUS_INLINED { side.add(n + row, -rate); });
-    if (along.q) rows_->forces(along.q, [&](int k, const R& rate) SARRUS_INLINED { side.add(k, rate); });
-  }
-
-  /// Add the change of c - J v along d, with constant v.
-  void turn_rows(const R* d, Sides<R>& side) const {
-    const R* none = nullptr;
-    const Loops& loops = tree_.loops;
-    const Varied<R> time = in_.time ? *in_.time : 0.0;
-    Varied<R>*J = arena_.take<Varied<R>>(loops.entries), *target = arena_.take<Varied<R>>(loops.rows);
-    ConstraintRows<Varied<R>> row_output;
-    row_output.J = J, row_output.target = target;
-    constraint_rows(tree_, arena_,
-                    place<Varied<R>>(tree_, arena_, varied_configuration(tree_, arena_, in_.q, d), in_.time ? &time : nullptr,
-                                     varied(arena_, loops.pfaffian_values, in_.pfaffian_values, none)),
-                    row_output, 0, loops.constraints);
-    for (int r = 0; r < loops.rows; ++r) side.add(tree_.nv + r, target[r].rate);
-    each_entry(J, [&](int row, int column, const Varied<R>& entry)
-                      SARRUS_INLINED { side.add(tree_.nv + row, -entry.rate * R(in_.v[column])); });
-  }
-
-  /// Add -D inverse dynamics, DJ^T lambda and D gamma - DJ a along these directions, computed by inverse dynamics and the constraint rows on dual
-  /// numbers.
-  void add_rates(const Directions<R>& along, Sides<R>& side, const Kept& kept) const {
-    Varied<R>* tau = arena_.take<Varied<R>>(tree_.nv);
-    const auto motion =
-        varied<R>(tree_, arena_, RneaInput<double>{in_.q, in_.v, equation_.a, {}, in_.wrenches, in_.wrench}, along);
-    const auto work = rnea(tree_, arena_, motion, tau);
-    for (int k = 0; k < tree_.nv; ++k) side.add(k, -tau[k].rate);
-    if (tree_.loops.rows > 0) add_rows(motion, work, along.q != nullptr, side, kept);
-  }
-
-  /// Add DJ^T lambda and D gamma - DJ a. For rows between bodies, gamma is evaluated with the accelerations of the bodies, so its value is already
-  /// gamma - J a.
-  void add_rows(const RneaInput<Varied<R>>& motion, const RneaWork<Varied<R>>& work, bool moves, Sides<R>& side,
-                const Kept& kept) const {
-    const Loops& loops = tree_.loops;
-    const R* none = nullptr;
-    const Varied<R> time = in_.time ? *in_.time : 0.0;
-    LoopState<Varied<R>> state = {
-        motion.q, motion.v, in_.time ? &time : nullptr, varied(arena_, loops.pfaffian_values, in_.pfaffian_values, none), nullptr,
-        nullptr,  work.link};
-    place(tree_, arena_, work.poses(), work.columns, state);
-    Varied<R>*J = arena_.take<Varied<R>>(loops.entries), *gamma = arena_.take<Varied<R>>(loops.rows);
-    ConstraintRows<Varied<R>> row_output;
-    row_output.J = J, row_output.gamma = gamma;
-    constraint_rows(tree_, arena_, state, row_output, 0, loops.constraints);
-    for (int r = 0; r < loops.rows; ++r) side.add(tree_.nv + r, gamma[r].rate);
-    for (int r = 0; r < loops.rows && kept.y; ++r) kept.DJ_y[r] = R(0.0);
-    for (int i = 0; i < loops.constraints && moves; ++i) {
-      const Constraint& c = loops.constraint[i];
-      const Varied<R>* entry = J + c.entry;
-      for (int k = 0; k < c.columns; ++k)
-        for (int r = 0; r < c.rows; ++r, ++entry) {
-          side.add(c.column[k], entry->rate * R(equation_.lambda[c.row + r]));
-          if (c.child < 0) side.add(tree_.nv + c.row + r, -entry->rate * R(equation_.a[c.column[k]]));
-          if (kept.y) kept.DJ_y[c.row + r] += entry->rate * R(kept.y[c.column[k]]);
-        }
-    }
-  }
-
-  template <class T, class Put> void each_entry(const T* J, Put put) const {
-    for (int i = 0; i < tree_.loops.constraints; ++i) {
-      const Constraint& c = tree_.loops.constraint[i];
-      const T* entry = J + c.entry;
-      for (int k = 0; k < c.columns; ++k)
-        for (int r = 0; r < c.rows; ++r) put(c.row + r, c.column[k], *entry++);
-    }
-  }
+  void rate_at() { rates_.emplace(tree_, arena_, in_, equation_.a, equation_.lambda); }
 
   const Tree& tree_;
   Arena& arena_;
-  const LoopInput<double>& in_;
-  SensitivityEquation<R> equation_;
-  double *by_q_ = nullptr, *by_v_ = nullptr;  // derivatives of inverse dynamics, if prepared
-  std::optional<RowDerivatives<double>> rows_;
+  const LoopInput<T>& in_;
+  SensitivityEquation<R, T> equation_;
+  std::optional<MotionRates<R, T>> rates_;
 };
 
 /// Without loops: M Da = Dtau - D(M a + h). `inverse_dynamics` computes the derivatives of M a + h; it may use the poses of a recursion.

@@ -15,25 +15,13 @@
 // The maps of integration are separate for each joint, so they are pulled back along the directions of all joints at once: q0 exp(u), the rate of u
 // or of the coordinates, and displacements. With u, J1 is multiplied by the differential of these maps.
 //
-// step_rates.hpp is used instead for closed stages, for steps that solve equations, and for rows that constrain only velocities.
-//
 //   cost    two to three times that of forward dynamics for each stage
 #pragma once
 
-#include <optional>
-
 #include "../loops/pullback.hpp"
-#include "reproduced.hpp"
-#include "step_rates.hpp"
+#include "repeated_step.hpp"
 
 namespace sarrus {
-
-inline bool goes_back_by_products(const Tree& tree, const Plan& plan) {
-  bool yes = facts(plan.method).in_lanes() && !facts(plan.method).adaptive() && !nonholonomic(tree) && tree.loops.rotor_rows == 0;
-  if (tree.loops.rows > 0) yes &= plan.stabilisation == Stabilisation::none || plan.stabilisation == Stabilisation::projection;
-  for (int i = 0; i < tree.loop_motions; ++i) yes &= !tree.loop_motion[i].has_armature;
-  return yes;
-}
 
 /// Indices of the parameters that have an effect in a step.
 struct Acting {
@@ -41,60 +29,16 @@ struct Acting {
   int count;
 };
 
-template <class P, class R> class StepPullback {
+template <class P> class StepPullback : RepeatedStep<P> {
  public:
-  /// Prepare the pullback of steps from rows (q, v, z, sampled values), with these parameters.
-  StepPullback(const Tree& tree, Arena& arena, const Plan& plan, const P* parameter)
-      : tree_(tree),
-        arena_(arena),
-        plan_(plan),
-        parameter_(parameter),
-        n_(tree.nv),
-        nz_(plan.force_elements.nz),
-        rows_(tree.loops.rows),
-        on_u_(facts(plan.method).exponential),
-        follows_(plan.method == Method::semi_implicit),
-        shake_(follows_ && projects()),
-        ny_(on_u_ ? tree.nv : tree.nq),
-        numbers_(arena.take<Varied>(plan.force_elements.parameters)) {
-    for (int k = 0; k < plan.force_elements.parameters; ++k) numbers_[k] = {parameter[k], R(0.0)};
-    for (int i = 1; i < tree.links; ++i) by_rates_ &= moves_by_rates(tree.link[i]) && tree.link[i].iq == tree.link[i].iv;
-    plan.force_elements.each([&](const auto& element) { sees_state_ |= !is_of_time_alone<std::decay_t<decltype(element)>>; });
-  }
+  using RepeatedStep<P>::RepeatedStep;
 
   /// Replace the cotangent (2 nv + nz) of the end `after` of a step of length h by that of its initial state x at `time`. Cotangents of parameters
   /// are accumulated. The step is repeated from x. Returns true if the repeated step is undivided and ends at `after`; otherwise changes nothing.
   bool pull(double time, double h, const P* x, const P* after, P* lambda, const Acting& acting, P* by_parameter, P& status) {
     const Arena::Scope scope(arena_);
-    if (is_cut(time + h, x)) return false;
-    const Tableau& tableau = stages_of_method();
-    std::optional<Stage> stage[most_stages];
-    P wrong = P(0.0);
-    const auto point_after = [&](const double* weight, int count) {
-      const Point to = point();
-      std::fill(to.y, to.y + ny_, P(0.0));
-      std::copy(x + tree_.nq, x + tree_.nq + n_ + nz_, to.v);
-      for (int j = 0; j < count; ++j) {
-        const P length = P(h * weight[j]);
-        for (int k = 0; k < ny_; ++k) to.y[k] += stage[j]->slope[k] * length;
-        for (int k = 0; k < n_; ++k) to.v[k] += stage[j]->a[k] * length;
-        for (int k = 0; k < nz_; ++k) to.z[k] += stage[j]->z_dot[k] * length;
-      }
-      if (follows_ && count > 0)
-        for (int k = 0; k < n_; ++k) to.y[k] = to.v[k] * P(h);
-      if (on_u_)
-        integrate(tree_, x, to.y, to.q);
-      else
-        for (int k = 0; k < tree_.nq; ++k) to.q[k] = x[k] + to.y[k];
-      return to;
-    };
-    for (int i = 0; i < tableau.stages; ++i)
-      evaluate(stage[i].emplace(Stage{point_after(tableau.a + i * tableau.stages, i)}), time + h * tableau.c[i], x, time, wrong);
-    const Point end = point_after(tableau.b, tableau.stages);
-    std::optional<Closing> closing;
-    if (!arrive(end, P(time + h), after, closing)) return false;
-    status = select(wrong > status, wrong, status);
-
+    if (!repeat(time, h, x, after, status)) return false;
+    const Tableau& tableau = *tableau_;
     const Cotangent begin = cotangent(), slope[most_stages] = {cotangent(), cotangent(), cotangent(), cotangent()};
     const auto spread = [&](const Cotangent& from, const double* weight, int count) {
       for (int j = 0; j < count; ++j) {
@@ -107,17 +51,17 @@ template <class P, class R> class StepPullback {
     };
     const Cotangent at_end = cotangent();
     std::copy(lambda, lambda + 2 * n_ + nz_, at_end.q);
-    if (shake_) pull_displacement(h, x, after, begin.q, at_end.q);
-    if (closing) open(*closing, after, at_end.q);
-    pull_point(end, x, at_end, begin.q);
+    if (shakes()) pull_displacement(h, x, after, begin.q, at_end.q);
+    if (closing_) open(*closing_, after, at_end.q);
+    pull_point(end_, x, at_end, begin.q);
     if (follows_)
       for (int k = 0; k < n_; ++k) at_end.v[k] += std::exchange(at_end.y[k], P(0.0)) * P(h);
     spread(at_end, tableau.b, tableau.stages);
     for (int i = tableau.stages - 1; i >= 0; --i) {
       const Cotangent by = cotangent();
-      pull_stage(*stage[i], x, time, slope[i], by.q, acting, by_parameter);
-      pull_slope(stage[i]->at, slope[i].y, by);
-      pull_point(stage[i]->at, x, by, begin.q);
+      pull_stage(*stage_[i], x, time, slope[i], by.q, acting, by_parameter);
+      pull_slope(stage_[i]->at, slope[i].y, by);
+      pull_point(stage_[i]->at, x, by, begin.q);
       spread(by, tableau.a + i * tableau.stages, i);
     }
     if (!on_u_) pull_start(x, begin);
@@ -126,89 +70,18 @@ template <class P, class R> class StepPullback {
   }
 
  private:
-  using Varied = Dual<P, R>;
-  template <class Kind> static constexpr bool is_of_time_alone =
-      std::is_same_v<Kind, EffortTable> || std::is_same_v<Kind, ZeroOrderHold>;
-  static constexpr int most_stages = 4;
-  static constexpr double rounding = 3e-12;  // motions below this value, in the plan's units, are treated as zero
+  using Base = RepeatedStep<P>;
+  using typename Base::Varied, typename Base::Point, typename Base::Stage, typename Base::Closing;
+  using Base::tree_, Base::arena_, Base::plan_, Base::n_, Base::nz_, Base::rows_, Base::on_u_, Base::follows_, Base::by_rates_, Base::sees_state_, Base::ny_, Base::numbers_, Base::tableau_, Base::stage_, Base::end_, Base::closing_, Base::most_stages, Base::shakes, Base::repeat, Base::take, Base::constant, Base::system, Base::solve_finely;
 
-  /// State after a step along weighted slopes. y is the weighted sum of the slopes: of the argument u, or of the coordinates.
-  struct Point {
-    P *y, *q, *v, *z;
-  };
   /// Cotangents of a displacement, of v and z (contiguous), and of y. For slopes, the members v and z are the cotangents of a and z'.
   struct Cotangent {
     P *q, *v, *y;
   };
-  struct Stage {
-    Point at;
-    P time{}, *slope = nullptr, *a = nullptr, *z_dot = nullptr;
-    LoopInput<P> in{};
-    std::optional<SensitivityEquation<P, P>> equation{};
-    AbaWork<P> tree{};
-  };
-  /// Projection of (q, v) onto the loops: the changes u and w, their multipliers y and z, J before the projection, and J1 after it.
-  struct Closing {
-    P time;
-    const P *q, *u, *w;
-    P *y = nullptr, *z = nullptr;
-    std::optional<LeastMotion<P>> least{};
-    const P *J = nullptr, *J1 = nullptr;
-    bool turns = false, changes = false;  // true if u, or w, is larger than rounding
-  };
-
-  P* take(int n) const { return arena_.take<P>(n); }
-  P* copy(const P* from, int n) const {
-    P* to = take(n);
-    std::copy(from, from + n, to);
-    return to;
-  }
-  /// Return true if a sample is due before the end of the step.
-  bool is_cut(double end, const P* x) const {
-    const ForceElements& elements = plan_.force_elements;
-    return elements.hold() && next_sample(elements, x + tree_.nq + n_ + nz_) < end - one_instant(elements);
-  }
-  bool projects() const { return rows_ > 0 && plan_.stabilisation == Stabilisation::projection; }
-  const Tableau& stages_of_method() const {
-    static constexpr double none[] = {0.0}, unit_weight[] = {1.0};
-    static constexpr Tableau euler = {1, none, unit_weight, none, nullptr, nullptr};
-    const Tableau* tableau = facts(plan_.method).tableau;
-    return tableau ? *tableau : euler;
-  }
-  Point point() const {
-    P* state = take(n_ + nz_);
-    return {take(ny_), take(tree_.nq), state, state + n_};
-  }
   Cotangent cotangent() const {
     P* all = take(2 * n_ + nz_ + ny_);
     std::fill(all, all + 2 * n_ + nz_ + ny_, P(0.0));
     return {all, all + n_, all + 2 * n_ + nz_};
-  }
-
-  template <class T> System<T> system(const T* parameter, const T* held_values, double since) const {
-    System<T> s{tree_, arena_, plan_, parameter};
-    s.held_values = held_values, s.since = T(since);
-    return s;
-  }
-
-  void evaluate(Stage& s, double time, const P* x, double since, P& wrong) {
-    const Point& at = s.at;
-    s.time = P(time), s.slope = take(ny_), s.a = take(n_), s.z_dot = take(nz_);
-    if (on_u_)
-      exponential_rate(tree_, at.y, at.v, s.slope);
-    else
-      coordinate_rate(tree_, at.q, at.v, s.slope);
-    P* tau = take(n_);
-    auto element_system = system(parameter_, x + tree_.nq + n_ + nz_, since);
-    element_system.forces(s.time, at.q, at.v, at.z, tau, s.z_dot);
-    wrong = select(element_system.status > wrong, element_system.status, wrong);
-    s.in = LoopInput<P>{at.q, at.v, tau};
-    s.in.time = &s.time;
-    if (rows_ == 0) return static_cast<void>(s.tree = aba(tree_, arena_, AbaInput<P>{at.q, at.v, tau}, s.a));
-    s.equation.emplace(tree_, arena_, s.in, true);
-    s.equation->take_multipliers(arena_);
-    std::copy(s.equation->a, s.equation->a + n_, s.a);
-    wrong = select(s.equation->error < P(tolerances::contradiction), wrong, P(double(Status::inconsistent_constraints)));
   }
 
   /// Pull back a stage: add the cotangents of q, v and z to `by` (2 nv + nz).
@@ -244,41 +117,32 @@ template <class P, class R> class StepPullback {
     equation.solve(arena_, static_cast<const P*>(b), static_cast<const P*>(terms), x);
   }
 
-  /// Pull cotangents of tau and z' back through the force elements, along as many directions of state and parameters at once as there are lanes.
+  /// Pull cotangents of tau and z' back through the force elements, along each direction of the state and the parameters.
   void pull_forces(const Stage& s, const P* row, double since, const P* by_tau, const P* by_z_dot, P* by, const Acting& acting,
                    P* by_parameter) {
     const int nq = tree_.nq, m = 2 * n_ + nz_, end = m + acting.count, begin = sees_state_ ? 0 : m;
     if (begin == end) return;
-    Varied *q = constant(s.at.q, nq), *v = constant(s.at.v, n_), *z = constant(s.at.z, nz_), *d = arena_.take<Varied>(n_);
-    Varied *tau = arena_.take<Varied>(n_), *z_dot = arena_.take<Varied>(nz_);
+    Varied *q = constant(s.at.q, nq), *v = constant(s.at.v, n_), *z = constant(s.at.z, nz_), *d = arena_.template take<Varied>(n_);
+    Varied *tau = arena_.template take<Varied>(n_), *z_dot = arena_.template take<Varied>(nz_);
     Varied* held_values = constant(row + nq + n_ + nz_, plan_.force_elements.held_size);
     const Varied* q_constant = constant(s.at.q, nq);
-    const auto rate = [&](int k) -> R& {
+    const auto rate = [&](int k) -> P& {
       return k < n_ ? d[k].rate : k < 2 * n_ ? v[k - n_].rate : k < m ? z[k - 2 * n_].rate : numbers_[acting.at[k - m]].rate;
     };
     for (int k = 0; k < n_; ++k) d[k] = Varied(0.0);
-    for (int first = begin; first < end; first += directions_of<R>) {
+    for (int k = begin; k < end; ++k) {
       const Arena::Scope scope(arena_);
-      const int last = std::min(first + directions_of<R>, end);
-      for (int k = first; k < last; ++k) along(rate(k), k - first) = P(1.0);
-      // one more call after the last direction resets q to its value
-      if (first < n_ + directions_of<R>) integrate(tree_, q_constant, d, q);
+      rate(k) = P(1.0);
+      if (k <= n_) integrate(tree_, q_constant, d, q);  // the call after the last displacement resets q to its value
       vary_held_efforts(plan_, static_cast<const Varied*>(numbers_), held_values);
       auto element_system = system(static_cast<const Varied*>(numbers_), static_cast<const Varied*>(held_values), since);
-      element_system.forces(Varied(s.time, R(0.0)), q, v, z, tau, z_dot);
-      for (int k = first; k < last; ++k) {
-        P sum = P(0.0);
-        for (int i = 0; i < n_; ++i) sum += by_tau[i] * along(tau[i].rate, k - first);
-        for (int i = 0; i < nz_; ++i) sum += by_z_dot[i] * along(z_dot[i].rate, k - first);
-        (k < m ? by[k] : by_parameter[acting.at[k - m]]) += sum;
-        rate(k) = R(0.0);
-      }
+      element_system.forces(Varied(s.time, P(0.0)), q, v, z, tau, z_dot);
+      P sum = P(0.0);
+      for (int i = 0; i < n_; ++i) sum += by_tau[i] * tau[i].rate;
+      for (int i = 0; i < nz_; ++i) sum += by_z_dot[i] * z_dot[i].rate;
+      (k < m ? by[k] : by_parameter[acting.at[k - m]]) += sum;
+      rate(k) = P(0.0);
     }
-  }
-  Varied* constant(const P* x, int n) const {
-    Varied* to = arena_.take<Varied>(n);
-    for (int k = 0; k < n; ++k) to[k] = {x[k], R(0.0)};
-    return to;
   }
 
   /// Coordinates or velocities of all joints, and their cotangents; or null.
@@ -293,7 +157,7 @@ template <class P, class R> class StepPullback {
     const int size = std::max(tree_.nq, n_);
     const auto numbers = [&](const Part& in) { return in.by ? constant(in.value, in.is_coordinate ? tree_.nq : n_) : nullptr; };
     Varied* x[] = {numbers(x0), numbers(x1)};
-    Varied* out = arena_.take<Varied>(size);
+    Varied* out = arena_.template take<Varied>(size);
     const auto place = [&](const Link& b, bool is_coordinate, int& count) {
       count = is_coordinate ? visit_every(b.described, b.nv, [](auto joint) -> int { return joint.nq; }) : b.nv;
       return is_coordinate ? b.iq : b.iv;
@@ -301,22 +165,22 @@ template <class P, class R> class StepPullback {
     for (const int part : {0, 1}) {
       const Part& in = part == 0 ? x0 : x1;
       constexpr int most_numbers = 7;
-      for (int first = 0; in.by && first < most_numbers; first += directions_of<R>) {
+      for (int number = 0; in.by && number < most_numbers; ++number) {
         const Arena::Scope round_scope(arena_);
         bool any_seeded = false;
         const auto each = [&](auto act) {
           for (int i = 1; i < tree_.links; ++i) {
             int count, outs;
             const int at = place(tree_.link[i], in.is_coordinate, count), out_at = place(tree_.link[i], out_is_coordinate, outs);
-            for (int l = 0; l < directions_of<R> && first + l < count; ++l) act(at + first + l, l, out_at, outs);
+            if (number < count) act(at + number, out_at, outs);
           }
         };
-        each([&](int k, int l, int, int) { along(x[part][k].rate, l) = P(1.0), any_seeded = true; });
+        each([&](int k, int, int) { x[part][k].rate = P(1.0), any_seeded = true; });
         if (!any_seeded) break;
         map(static_cast<const Varied*>(x[0]), static_cast<const Varied*>(x[1]), out);
-        each([&](int k, int l, int at, int outs) {
-          for (int o = at; o < at + outs; ++o) in.by[k] += by_out[o] * along(out[o].rate, l);
-          along(x[part][k].rate, l) = P(0.0);
+        each([&](int k, int at, int outs) {
+          for (int o = at; o < at + outs; ++o) in.by[k] += by_out[o] * out[o].rate;
+          x[part][k].rate = P(0.0);
         });
       }
     }
@@ -328,7 +192,7 @@ template <class P, class R> class StepPullback {
     P* moved = take(tree_.nq);
     integrate(tree_, q, u, moved);
     const Varied *from = constant(q, tree_.nq), *to = constant(moved, tree_.nq);
-    Varied *begin = arena_.take<Varied>(tree_.nq), *end = arena_.take<Varied>(tree_.nq);
+    Varied *begin = arena_.template take<Varied>(tree_.nq), *end = arena_.template take<Varied>(tree_.nq);
     pull_joints({rest, by_q, false}, {u, by_u, false}, by, false, [&](const Varied* d, const Varied* along_u, Varied* out) {
       integrate(tree_, from, d, begin), integrate(tree_, static_cast<const Varied*>(begin), along_u, end);
       difference(tree_, to, static_cast<const Varied*>(end), out);
@@ -378,64 +242,19 @@ template <class P, class R> class StepPullback {
     for (int k = 0; k < n_; ++k) by[k] = std::exchange(by_end[n_ + k], P(0.0)) / P(h);
     const P* rest = zeros<P>(arena_, n_);
     const Varied *from = constant(x, tree_.nq), *to = constant(after, tree_.nq);
-    Varied *begin = arena_.take<Varied>(tree_.nq), *end = arena_.take<Varied>(tree_.nq);
+    Varied *begin = arena_.template take<Varied>(tree_.nq), *end = arena_.template take<Varied>(tree_.nq);
     pull_joints({rest, by_start, false}, {rest, by_end, false}, by, false, [&](const Varied* d0, const Varied* d1, Varied* out) {
       integrate(tree_, from, d0, begin), integrate(tree_, to, d1, end);
       difference(tree_, static_cast<const Varied*>(begin), static_cast<const Varied*>(end), out);
     });
   }
 
-  /// Return true if the end of the repeated step equals the stored state `after`. If the end was projected onto the loops, `closing` receives the
-  /// projection.
-  bool arrive(const Point& end, const P& time, const P* after, std::optional<Closing>& closing) {
-    const int nq = tree_.nq;
-    Reproduced<P> ends(plan_);
-    for (int k = 0; k < nz_; ++k) ends.see_internal_state(k, end.z[k], after[nq + n_ + k]);
-    P *q = take(nq), *u = take(n_), *w = take(n_);
-    normalize(tree_, static_cast<const P*>(end.q), q);
-    difference(tree_, static_cast<const P*>(q), after, u);
-    for (int k = 0; k < n_; ++k) w[k] = shake_ ? P(0.0) : P(after[nq + k] - end.v[k]);
-    if (projects())
-      close(closing.emplace(Closing{time, q, u, w}), after, ends);
-    else
-      for (int k = 0; k < n_; ++k) ends.see_displacement(k, u[k]), ends.see_velocity(k, end.v[k], after[nq + k]);
-    return !any(ends.missed());
-  }
-  void close(Closing& c, const P* after, Reproduced<P>& ends) {
-    c.y = take(rows_), c.z = take(rows_);
-    c.least.emplace(tree_, arena_, c.q, c.time, static_cast<const P*>(nullptr));
-    c.J = c.J1 = c.least->rows();
-    c.turns = split(c, c.u, c.y, ends), c.changes = split(c, c.w, c.z, ends);
-    if (!c.turns) return;
-    P* J1 = arena_.take<P>(tree_.loops.entries);
-    c.J1 = J1;
-    const Arena::Scope scope(arena_);
-    ConstraintRows<P> output;
-    output.J = J1;
-    constraint_rows(tree_, arena_, place(tree_, arena_, after, &c.time, static_cast<const P*>(nullptr)), output, 0,
-                    tree_.loops.constraints);
-  }
-  /// Return true if a motion is larger than rounding. If it is a projection onto the loops, also compute y with M motion + J^T y = 0.
-  bool split(Closing& c, const P* motion, P* y, Reproduced<P>& ends) {
-    const Arena::Scope scope(arena_);
-    P *b = take(n_ + rows_), size = P(0.0);
-    std::fill(b, b + n_ + rows_, P(0.0)), std::fill(y, y + rows_, P(0.0));
-    for (int k = 0; k < n_; ++k) size = most(size, abs(motion[k]) / P(Plan::unit_of(plan_.velocity_unit, k)));
-    if (!any(size > P(rounding))) return false;
-    add_motion_along_rows(tree_, c.J, motion, P(1.0), b + n_);
-    const P* x = solve_finely(c, b);
-    for (int k = 0; k < n_; ++k) ends.see_displacement(k, x[k] - motion[k]);
-    std::copy(x + n_, x + n_ + rows_, y);
-    return true;
-  }
-  const P* solve_finely(const Closing& c, const P* b) const { return solve_corrected(c.least->e, arena_, c.least->factor, b); }
-
   /// Replace the cotangent lambda after a projection by the cotangent before it.
   void open(const Closing& c, const P* after, P* lambda) {
     const Arena::Scope scope(arena_);
     P *x = take(n_), *b = take(rows_), *bent = take(n_);
     std::fill(bent, bent + n_, P(0.0));
-    if (!shake_) {
+    if (!shakes()) {
       take_away(c, false, lambda + n_, x, b);
       if (c.changes) bend(c, x, c.w, c.z, bent);
       pull_velocities(c, after, b, lambda);
@@ -508,19 +327,6 @@ template <class P, class R> class StepPullback {
     pullback.template collect_columns<P>(q);
     pullback.inward(of);
   }
-
-  const Tree& tree_;
-  Arena& arena_;
-  const Plan& plan_;
-  const P* parameter_;
-  int n_, nz_, rows_;
-  bool on_u_;  // true: slopes are rates of u; false: rates of the coordinates
-  bool follows_;  // true: q moves with the velocity at the end of the step
-  bool shake_;  // true: v on the loops is computed from the displacement
-  bool by_rates_ = true;  // true: displacements are added to coordinates, and velocities are the rates of coordinates
-  bool sees_state_ = false;
-  int ny_;
-  Varied* numbers_;
 };
 
 }  // namespace sarrus

@@ -26,14 +26,6 @@ template <class P, class R> const P* values_of(Arena& arena, int n, const Dual<P
   return value;
 }
 
-template <class T, class Put> void each_entry_of_rows(const Loops& loops, const T* J, Put put) {
-  for (int i = 0; i < loops.constraints; ++i) {
-    const Constraint& c = loops.constraint[i];
-    for (int k = 0; k < c.columns; ++k)
-      for (int r = 0; r < c.rows; ++r) put(c, c.row + r, c.column[k], *J++);
-  }
-}
-
 /// Compute a at a state of a mechanism without loops, from M alone.
 template <class P, class R>
 void tree_accelerations_with_rates(System<Dual<P, R>>& s, const Dual<P, R>* q, const Dual<P, R>* v, const Dual<P, R>* tau,
