@@ -30,7 +30,8 @@ struct PID : ForceElement {
     e.motor[joint.iv] += e.within(limits, effort);
     if (e.stiffness) {
       const auto within = both(effort > e[limits.lower], effort < e[limits.upper]);
-      e.stiffness[joint.iv] += select(within, e[proportional], T(0.0)), e.damping[joint.iv] += select(within, e[derivative], T(0.0));
+      e.stiffness[joint.iv] += select(within, e[proportional], T(0.0)),
+          e.damping[joint.iv] += select(within, e[derivative], T(0.0));
     }
     // near a limit, the rate of z is at most the distance to the limit divided by 1 ms; with a jump of this rate, implicit steps would fail
     const T unwinding = T(e.unwinding);

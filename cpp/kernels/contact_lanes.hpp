@@ -90,8 +90,8 @@ class ContactLanes {
 
   /// Compute the velocities without contact impulses.
   void find_velocities() {
-    const P share = select(kick_.rates.any > P(0.5), P(contact_steps::iteration_tolerance_with_rates),
-                           P(contact_steps::iteration_tolerance));
+    const P share =
+        select(kick_.rates.any > P(0.5), P(contact_steps::iteration_tolerance_with_rates), P(contact_steps::iteration_tolerance));
     const P found = kick_.bias.find(*kick_.equation, kick_.factor, pressed_, share, [](P*) {});
     for (int l = 0; l < width; ++l) lane_[l].alone |= lane(found, l) < 0.5;
     kick_.move_freely([](P*, P*) {});
@@ -113,11 +113,11 @@ class ContactLanes {
       Lane& me = lane_[l];
       if (!me.attempts()) continue;
       ContactKick<double>& kick = me.step->kick();
-      kick.equation.emplace(LoopEquation<double>{{matrix.tree, plan, matrix.mass_first, matrix.constraints, rows, M[l], J[l], nullptr,
-                                                  mobility[l], row_weight[l]},
-                                                 b[l],
-                                                 scale[l],
-                                                 lane(e.terms, l)});
+      kick.equation.emplace(LoopEquation<double>{
+          {matrix.tree, plan, matrix.mass_first, matrix.constraints, rows, M[l], J[l], nullptr, mobility[l], row_weight[l]},
+          b[l],
+          scale[l],
+          lane(e.terms, l)});
       kick.factor = {L[l], D[l], mu[l]};
       kick.bias.force = force[l], kick.bias.expected = expected[l], kick.bias.rests = lane(kick_.bias.rests, l);
       kick.free = free[l], kick.v_free = v_free[l], kick.v_end = v_end[l], kick.impulse = impulse[l];
@@ -161,8 +161,7 @@ class ContactLanes {
 
 }  // namespace
 
-void contact_step_in_lanes(System<Packet<loop_lanes>>& s, double time, double h,
-                           const SimulationState<Packet<loop_lanes>>& x) {
+void contact_step_in_lanes(System<Packet<loop_lanes>>& s, double time, double h, const SimulationState<Packet<loop_lanes>>& x) {
   const Arena::Scope scope(s.arena);
   ContactLanes(s, time, h, x).take();
 }

@@ -156,7 +156,8 @@ template <class T> struct ContactKick {
     if (s.acting) late = take(nv);
     const double* inertia = carried_inertia(tree, arena);
     for (int k = 0; k < nv; ++k) {
-      const T damped = T(h) * rates.damping[k], theta = implicit_share(inertia[k] > 0.0 ? T(damped * T(1.0 / inertia[k])) : T(1e300));
+      const T damped = T(h) * rates.damping[k],
+              theta = implicit_share(inertia[k] > 0.0 ? T(damped * T(1.0 / inertia[k])) : T(1e300));
       const T late_stiffness = square(theta * T(h)), early = T(h) * (theta - T(0.5));
       more[k] = theta * damped + late_stiffness * rates.stiffness[k];
       tau[k] -= early * rates.stiffness[k] * x.v[k];

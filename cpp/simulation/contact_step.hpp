@@ -136,7 +136,8 @@ class ContactStep {
     if (!soft_->join(*kick_.equation, kick_.factor)) return false;
     const double share = kick_.rates.any > 0.5 || !soft_->empty() ? contact_steps::iteration_tolerance_with_rates
                                                                   : contact_steps::iteration_tolerance;
-    if (kick_.bias.find(*kick_.equation, kick_.factor, pressed(), share, [&](double* x) { soft_->soften(x); }) < 0.5) return false;
+    if (kick_.bias.find(*kick_.equation, kick_.factor, pressed(), share, [&](double* x) { soft_->soften(x); }) < 0.5)
+      return false;
     move_freely();
     if (!push()) return false;
     kick_.finish([&](double* impulse) { soft_->add_late(x_.v, kick_.v_end, impulse); },
@@ -321,8 +322,8 @@ class ContactStep {
     for (int i = 0; i < n; ++i)
       if (const double mobility = G[i * n + i]; mobility > 0.0) fastest = std::max(fastest, std::abs(w[i]) / std::sqrt(mobility));
     for (int i = 0; i < n; ++i) pushed_ |= std::abs(p[i]) * std::sqrt(G[i * n + i]) > 10.0 * cones::reached * fastest;
-    const double* x =
-        solve_pushed(e, factor, arena_, n, J, p, kick_.free, combined.forces(p, doubles(combined.fewer)), motions, &kick_.residual);
+    const double* x = solve_pushed(e, factor, arena_, n, J, p, kick_.free, combined.forces(p, doubles(combined.fewer)), motions,
+                                   &kick_.residual);
     double* impulse = kick_.impulse;
     std::fill(impulse, impulse + nv_, 0.0), std::copy_n(x + nv_, tree_.loops.rows, impulse + nv_);
     std::copy(x, x + nv_, v_end), soft.soften(v_end, impulse + nv_);
@@ -485,8 +486,7 @@ inline bool contacts_go_in_lanes(const Tree& tree, const Plan& plan) {
 }
 
 /// Take a step of several runs in lanes (kernels/contact_lanes.hpp).
-void contact_step_in_lanes(System<Packet<loop_lanes>>& s, double time, double h,
-                           const SimulationState<Packet<loop_lanes>>& x);
+void contact_step_in_lanes(System<Packet<loop_lanes>>& s, double time, double h, const SimulationState<Packet<loop_lanes>>& x);
 
 // Parts of a step of one lane: see ContactStep. They are compiled in kernels/simulation_kernels.cpp only, with the step of a single run.
 ContactStep& begin_lane(System<double>& s, double time, double h, const SimulationState<double>& x);

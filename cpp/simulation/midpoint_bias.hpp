@@ -76,7 +76,8 @@ template <class T> struct MidpointBias {
       // estimate of the next change: the first change is half the square of the rotation angle, and each later change is the previous one times half
       // this angle
       const T next = change * least(round == 0 ? sqrt(change) : change / last, T(1.0));
-      const T precise = select(next > share, T(0.0), T(1.0)), tolerable = select(change > T(contact_steps::acceptable), T(0.0), T(1.0));
+      const T precise = select(next > share, T(0.0), T(1.0)),
+              tolerable = select(change > T(contact_steps::acceptable), T(0.0), T(1.0));
       const T stalls = round > 2 ? select(change < last, T(0.0), T(1.0)) : T(0.0);
       converged = select(active, most(precise, stalls * tolerable), converged);
       active = both(active, precise + stalls < T(0.5));
