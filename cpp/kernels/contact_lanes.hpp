@@ -47,6 +47,9 @@ class ContactLanes {
     System<double>* system;
     SimulationState<double> at{};  // state in the middle of the step
     ContactStep* step = nullptr;
+    const CombinedRows* rows = nullptr;  // rows by which those of the contacts are expressed
+    const double* solution = nullptr;  // solution of the kick with impulses; null: it is not known accurately
+    bool exact = true;  // false: the responses need corrections, which are computed for one lane at a time
     bool rests = false, alone = false;  // rests: the run has failed in an earlier step; alone: it takes this step alone
     bool attempts() const { return !rests && !alone; }
   };
@@ -62,7 +65,7 @@ class ContactLanes {
       s.held_values = row_[l] + s.integrated(), s.since = lane(s_.since, l), s.closes = lane(s_.closes, l);
       if (s_.record) s.record = new (record + l) Record<double>(plan, row_[l] + s.size() + Guard<double>::size);
       if (s_.acting) s.acting = arena_.take<double>(tree_.nv), s.drives = s_.drives;
-      lane_[l] = {&s, {}, nullptr, lane(s_.status, l) != 0.0, s.closes > 0.5};
+      lane_[l] = {&s, {}, nullptr, nullptr, nullptr, true, lane(s_.status, l) != 0.0, s.closes > 0.5};
     }
   }
 
@@ -109,6 +112,7 @@ class ContactLanes {
                 mu = apart(kick_.factor.mu, rows), force = apart(kick_.bias.force, nv), expected = apart(kick_.bias.expected, nv),
                 free = apart(kick_.free, n), v_free = apart(kick_.v_free, nv), v_end = apart(kick_.v_free, nv),
                 impulse = apart(kick_.impulse, n);
+    int count = 0;  // largest number of rows of a lane
     for (int l = 0; l < width; ++l) {
       Lane& me = lane_[l];
       if (!me.attempts()) continue;
@@ -122,9 +126,58 @@ class ContactLanes {
       kick.bias.force = force[l], kick.bias.expected = expected[l], kick.bias.rests = lane(kick_.bias.rests, l);
       kick.free = free[l], kick.v_free = v_free[l], kick.v_end = v_end[l], kick.impulse = impulse[l];
       kick.residual = lane(kick_.residual, l);
-      me.alone = !push_lane(*me.step);
+      me.rows = &choose_rows_of_lane(*me.step);
+      count = std::max(count, me.rows->fewer);
+    }
+    if (count > 0) solve_contacts(count, impulse);
+    for (int l = 0; l < width; ++l) {
+      Lane& me = lane_[l];
+      if (me.attempts()) me.alone = !(me.exact ? complete_lane(*me.step, me.solution) : push_lane(*me.step));
     }
     together(v_end, kick_.v_end), together(impulse, kick_.impulse), together(z_, x_.z);
+  }
+
+  /// Solve the cone problems, and compute the solutions with their impulses. count: largest number of rows. `impulse`: impulses of all lanes.
+  void solve_contacts(int count, const Apart& impulse) {
+    const LoopEquation<P>& e = *kick_.equation;
+    const int nv = tree_.nv, n = nv + e.matrix.rows, *unknown = e.matrix.plan.unknown;
+    P *J = zeros_of(count * nv), *G = arena_.take<P>(count * count), *forces = zeros_of(count), sufficient, error;
+    for (int l = 0; l < width; ++l)
+      for (int k = 0; lane_[l].rows && k < lane_[l].rows->fewer * nv; ++k) lane(J[k], l) = lane_[l].rows->J[k];
+    const RowMotions motions = inverse_along_rows(e, kick_.factor, arena_, count, J, G, sufficient);
+    for (int l = 0; l < width; ++l) {
+      Lane& me = lane_[l];
+      const int own = me.attempts() ? me.rows->fewer : 0;
+      if (own == 0) continue;
+      me.exact = lane(sufficient, l) > 0.5;
+      if (!me.exact) continue;
+      double* fewer = arena_.take<double>(own * own);
+      for (int i = 0; i < own; ++i)
+        for (int j = 0; j < own; ++j) fewer[i * own + j] = lane(G[i * count + j], l);
+      const double* force = solve_lane(*me.step, fewer);
+      me.alone = !force;
+      for (int i = 0; i < own && force; ++i) lane(forces[i], l) = force[i];
+    }
+    P *x = arena_.take<P>(n), *b = arena_.take<P>(n);
+    for (int k = 0; k < n; ++k) {
+      P moved = P(0.0);
+      for (int i = 0; i < count; ++i) moved += motions.of(k, i) * forces[i];
+      x[unknown[k]] = kick_.free[unknown[k]] + moved;
+    }
+    together(impulse, b);
+    for (int k = 0; k < n; ++k) b[k] = k < nv ? e.b[k] + b[k] : e.b[k];
+    const P accurate = correct_once(e, kick_.factor, arena_, b, x, error);
+    const Apart solution = apart(x, n);
+    for (int l = 0; l < width; ++l) {
+      Lane& me = lane_[l];
+      if (!me.attempts() || !me.exact || me.rows->count == 0 || lane(accurate, l) < 0.5) continue;
+      me.solution = solution[l], me.step->kick().residual = lane(error, l);
+    }
+  }
+  P* zeros_of(int size) {
+    P* values = arena_.take<P>(size);
+    std::fill(values, values + size, P(0.0));
+    return values;
   }
 
   /// Complete the step of a lane. `status`: its status before the step.

@@ -163,6 +163,9 @@ ContactStep& begin_lane(System<double>& s, double time, double h, const Simulati
 bool find_rows_of_lane(ContactStep& step, const Kinematics<double>& links) { return step.find_rows(links); }
 const double* pressed_in_lane(ContactStep& step) { return step.pressed(); }
 bool push_lane(ContactStep& step) { return step.push(); }
+const CombinedRows& choose_rows_of_lane(ContactStep& step) { return step.choose_rows(); }
+const double* solve_lane(ContactStep& step, double* fewer) { return step.solve_chosen(fewer); }
+bool complete_lane(ContactStep& step, const double* x) { return step.complete(x); }
 void note_lane(ContactStep& step) { step.note(); }
 void contact_step_alone(System<double>& s, double time, double h, const SimulationState<double>& x) {
   const Arena::Scope scope(s.arena);

@@ -99,12 +99,43 @@ class ContactStep {
   }
   /// Return the estimated generalised impulse (nv) of all contacts.
   const double* pressed() { return rows_->guessed(doubles(nv_)); }
+  /// Choose the rows that act. Returns the rows by which they are expressed; their number is 0 if no row acts.
+  const CombinedRows& choose_rows() {
+    std::copy(kick_.v_free, kick_.v_free + nv_, kick_.v_end);
+    fastest_ = rows_->note_nearing(kick_.v_free);
+    collect();
+    return active_->combined;
+  }
+  /// Solve the cone problem of these rows, with G of the rows by which they are expressed. Returns the impulses along these, or null if the cones were
+  /// not solved.
+  const double* solve_chosen(double* fewer) {
+    const CombinedRows& combined = active_->combined;
+    lock_rows(*kick_.equation, combined.fewer, combined.J, fewer);
+    if (combined.fewer == combined.count)
+      std::copy_n(fewer, combined.count * combined.count, active_->G);
+    else
+      combine_inverse(*kick_.equation, arena_, combined, active_->J, fewer, active_->G);
+    if (!solve_cones()) return nullptr;
+    std::fill(kick_.impulse, kick_.impulse + nv_, 0.0), add_impulses();
+    return combined.forces(active_->p, doubles(combined.fewer));
+  }
+  /// Compute the velocities after the kick. x: the solution with the impulses of solve_chosen(), or null if it is not known accurately. Returns false
+  /// if the cones were not solved.
+  bool complete(const double* x) {
+    const CombinedRows& combined = active_->combined;
+    if (combined.count > 0)
+      push_by(x ? x
+                : solve_pushed(*kick_.equation, kick_.factor, arena_, combined.count, active_->J, active_->p, &kick_.residual));
+    if (rows_->note_missed(kick_.v_end, fastest_) && !solve_all_contacts()) return false;
+    push_again_if_hit();
+    return true;
+  }
   /// Compute the velocities after the kick, with contact impulses. Returns false if the cones were not solved.
   bool push() {
     std::copy(kick_.v_free, kick_.v_free + nv_, kick_.v_end);
-    const double fastest = rows_->note_nearing(kick_.v_free);
-    if (!solve_all_contacts(fastest)) return false;
-    if (kick_.bias.missed(*kick_.equation, kick_.v_end, contact_steps::hit_ratio)) solve_contacts_again(fastest);
+    fastest_ = rows_->note_nearing(kick_.v_free);
+    if (!solve_all_contacts()) return false;
+    push_again_if_hit();
     return true;
   }
   /// Record the residuals of the step, if they exceed those of all earlier steps.
@@ -149,17 +180,20 @@ class ContactStep {
     kick_.move_freely([&](double* v, double* multipliers) { soft_->soften(v, multipliers); });
   }
 
+  void push_again_if_hit() {
+    if (kick_.bias.missed(*kick_.equation, kick_.v_end, contact_steps::hit_ratio)) solve_contacts_again();
+  }
   /// Solve the kick with rows for all contacts that would otherwise penetrate.
-  bool solve_all_contacts(double fastest) {
+  bool solve_all_contacts() {
     do {
-      if (!solve_contacts(*rows_, *kick_.equation, kick_.factor, *soft_, kick_.v_free, kick_.v_end)) return false;
-    } while (rows_->note_missed(kick_.v_end, fastest));
+      if (!solve_contacts()) return false;
+    } while (rows_->note_missed(kick_.v_end, fastest_));
     return true;
   }
 
   /// If a contact hits in this step, solve the kick again, with the mean of the bias forces at the velocities before and after the kick. If the
   /// cones are not solved this time, the first solution is used.
-  void solve_contacts_again(double fastest) {
+  void solve_contacts_again() {
     const Arena::Scope scope(arena_);
     const int nz = s_.plan.force_elements.nz, size = nv_ + tree_.loops.rows;
     double *v_end = kick_.v_end, *first = doubles(nv_), *reported = doubles(nz), *impulse = doubles(size);
@@ -167,16 +201,18 @@ class ContactStep {
     kick_.bias.take_ends(*kick_.equation, v_end);
     move_freely();
     std::copy(kick_.v_free, kick_.v_free + nv_, v_end);
-    if (solve_all_contacts(fastest)) return;
+    if (solve_all_contacts()) return;
     std::copy(first, first + nv_, v_end), std::copy(reported, reported + nz, x_.z), std::copy_n(impulse, size, kick_.impulse);
   }
 
-  /// Active rows: those of contacts, of their moments, then rows whose impulse is in an interval. The matrix G of these rows is computed later.
+  /// Active rows: those of contacts, of their moments, then rows whose impulse is in an interval. G of these rows is computed later.
   struct Packed {
     ConeProblem problem;
     double *J, *w, *p, *shift;
     double* expands;  // (contacts) coefficient e by Poisson's law, or 0
     double* rebound;  // (contacts) e u_n by Newton's law, or 0; it is included in `shift`
+    CombinedRows combined{};
+    double *G = nullptr, *least = nullptr;
   };
   Packed pack(StepRows& rows, const double* v_free) {
     int n = 0, contacts = 0, moments = 0;
@@ -275,23 +311,39 @@ class ContactStep {
   }
 
   /// Compute impulses of the active rows within their cones, and the velocities after them. Returns true if the cone problem was solved.
-  bool solve_contacts(StepRows& rows, const LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft,
-                      const double* v_free, double* v_end) {
+  bool solve_contacts() {
     const Arena::Scope scope(arena_);
+    collect();
+    const auto& [problem, J, w, p, shift, expands, rebound, combined, G, least] = *active_;
+    if (problem.rows == 0) return true;
+    const LoopEquation<double>& e = *kick_.equation;
+    const RowMotions motions = inverse_along_combined(e, kick_.factor, arena_, combined, J, G);
+    if (!solve_cones()) return false;
+    push_by(solve_pushed(e, kick_.factor, arena_, problem.rows, J, p, kick_.free, combined.forces(p, doubles(combined.fewer)),
+                         motions, &kick_.residual));
+    return true;
+  }
+
+  /// Collect the active rows, and erase the stored states of all contacts.
+  void collect() {
     const ForceElements& elements = s_.plan.force_elements;
     for (const RigidContact& c : elements.all<RigidContact>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
     for (const CollisionContacts& c : elements.all<CollisionContacts>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
     for (const EndStop& stop : elements.all<EndStop>()) std::fill_n(x_.z + stop.iz, stop.states(), 0.0);
-    auto [problem, J, w, p, shift, expands, rebound] = pack(rows, v_free);
+    active_.emplace(pack(*rows_, kick_.v_free));
+    const int n = active_->problem.rows;
+    if (n == 0) return;
+    active_->combined = combine(*rows_, active_->problem, active_->J);
+    active_->problem.G = active_->G = doubles(n * n), active_->least = doubles(n);
+  }
+
+  /// Compute the impulses p of the active rows from G, without the effect of soft rows. Returns true if the cone problem was solved.
+  bool solve_cones() {
+    const auto& [problem, J, w, p, shift, expands, rebound, combined, G, least] = *active_;
     const int n = problem.rows, contacts = problem.contacts;
-    if (n == 0) return true;
-    double *G = doubles(n * n), *least = doubles(n);
-    problem.G = G;
-    const CombinedRows combined = combine(rows, problem, J);
-    const RowMotions motions = inverse_along_combined(e, factor, arena_, combined, J, G);
-    soft.soften(n, J, G);
-    if (gaps_ != GapTreatment::actual) close_gaps(rows, n, G, w, shift);
-    rest_on_loops(e, n, J, G, v_free, shift, w);
+    soft_->soften(n, J, G);
+    if (gaps_ != GapTreatment::actual) close_gaps(*rows_, n, G, w, shift);
+    rest_on_loops(*kick_.equation, n, J, G, kick_.v_free, shift, w);
     ConeSolution solution = solve_parts(problem, arena_, p, least, limit_);
     if (!solution.reached) return false;
     const bool bounces = std::any_of(rebound, rebound + contacts, [](double speed) { return speed < 0.0; });
@@ -322,16 +374,21 @@ class ContactStep {
     for (int i = 0; i < n; ++i)
       if (const double mobility = G[i * n + i]; mobility > 0.0) fastest = std::max(fastest, std::abs(w[i]) / std::sqrt(mobility));
     for (int i = 0; i < n; ++i) pushed_ |= std::abs(p[i]) * std::sqrt(G[i * n + i]) > 10.0 * cones::reached * fastest;
-    const double* x = solve_pushed(e, factor, arena_, n, J, p, kick_.free, combined.forces(p, doubles(combined.fewer)), motions,
-                                   &kick_.residual);
-    double* impulse = kick_.impulse;
-    std::fill(impulse, impulse + nv_, 0.0), std::copy_n(x + nv_, tree_.loops.rows, impulse + nv_);
-    std::copy(x, x + nv_, v_end), soft.soften(v_end, impulse + nv_);
-    for (int c = 0; c < nv_; ++c) v_end[c] += x_.v[c];
-    for (int i = 0; i < n; ++i) subtract_scaled(impulse, J + i * nv_, -p[i], nv_);
-    report_contacts(rows, least, least + 3 * contacts, solution.natural_map);
-    report_stops(rows, least + problem.first_interval());
     return true;
+  }
+  /// Set the velocities after the kick, and report the impulses. x: the solution with the impulses, before soft rows.
+  void push_by(const double* x) {
+    const auto& [problem, J, w, p, shift, expands, rebound, combined, G, least] = *active_;
+    double *impulse = kick_.impulse, *v_end = kick_.v_end;
+    std::fill(impulse, impulse + nv_, 0.0), std::copy_n(x + nv_, tree_.loops.rows, impulse + nv_);
+    std::copy(x, x + nv_, v_end), soft_->soften(v_end, impulse + nv_);
+    for (int c = 0; c < nv_; ++c) v_end[c] += x_.v[c];
+    add_impulses();
+    report_contacts(*rows_, least, least + 3 * problem.contacts, left_.natural_map);
+    report_stops(*rows_, least + problem.first_interval());
+  }
+  void add_impulses() {
+    for (int i = 0; i < active_->problem.rows; ++i) subtract_scaled(kick_.impulse, active_->J + i * nv_, -active_->p[i], nv_);
   }
 
   /// Treat small gaps as zero (attempts 3 and 4). The reason: if there are more contact points than degrees of freedom, even gaps of nanometres may
@@ -411,9 +468,11 @@ class ContactStep {
   int nv_;
   GapTreatment gaps_;
   bool pushed_ = false;
+  double fastest_ = 0.0;  // largest speed along all rows
   ContactKick<double> kick_;
   std::optional<SoftRows> soft_{};
   std::optional<StepRows> rows_{};
+  std::optional<Packed> active_{};
   struct {
     double natural_map = 0.0;
     ConeResiduals cones;
@@ -493,6 +552,9 @@ ContactStep& begin_lane(System<double>& s, double time, double h, const Simulati
 bool find_rows_of_lane(ContactStep& step, const Kinematics<double>& links);
 const double* pressed_in_lane(ContactStep& step);
 bool push_lane(ContactStep& step);
+const CombinedRows& choose_rows_of_lane(ContactStep& step);
+const double* solve_lane(ContactStep& step, double* fewer);
+bool complete_lane(ContactStep& step, const double* x);
 void note_lane(ContactStep& step);
 void contact_step_alone(System<double>& s, double time, double h, const SimulationState<double>& x);
 
