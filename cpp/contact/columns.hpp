@@ -294,10 +294,13 @@ inline void combine_inverse(const LoopEquation<double>& e, Arena& arena, const C
   const int n = rows.count, m = rows.fewer;
   double *moved = arena.take<double>(m), *along = arena.take<double>(m * n);  // along: G_fewer B^T
   const auto add_rows = [&](int i, const double* from, int size, double* sum) SARRUS_INLINED {
+    const double *share = rows.share + i * width, *row = from + rows.first[i] * size;
+    const bool single = std::all_of(share + 1, share + 6, [](double x) { return x == 0.0; });
     std::fill(sum, sum + size, 0.0);
-    for (int k = 0; k < width; ++k)
-      if (const double share = rows.share[i * width + k]; share != 0.0)
-        subtract_scaled(sum, from + (rows.first[i] + k) * size, -share, size);
+    if (single) return subtract_scaled(sum, row, -share[0], size);
+    const double* six[6] = {row, row + size, row + 2 * size, row + 3 * size, row + 4 * size, row + 5 * size};
+    const double shares[6] = {-share[0], -share[1], -share[2], -share[3], -share[4], -share[5]};
+    subtract_scaled(sum, six, shares, size);
   };
   for (int i = 0; i < n; ++i) {
     add_rows(i, fewer, m, moved);

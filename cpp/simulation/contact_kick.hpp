@@ -221,7 +221,7 @@ template <class T> struct ContactKick {
     LeastMotion<T> at_the_middle(tree, arena, *equation, factor);
     LoopRows<T> closing(s, now, pfaffian_values);
     Corrections<T> corrections{s, now, pfaffian_values, nullptr, &at_the_middle};
-    const T squares = close_positions(closing, corrections, closing.evaluate(x.q, closing.phi), x.q);
+    const T squares = close_positions(closing, corrections, gaps(closing, now, pfaffian_values), x.q);
     close_velocities(closing, corrections, x.q, x.v);
     const T fine = T(square(contact_steps::slips)) * (T(1.0) + s.squares_of_velocities(x.v));
     slip = largest(closing.slip);
@@ -237,6 +237,15 @@ template <class T> struct ContactKick {
     }
     s.status = select(squares > T(square(tolerances::torn)), most(s.status, T(no_convergence)), s.status);
     open = sqrt(squares);
+  }
+  /// Compute the gaps of the loops, and their squared norm. J is computed only if no lane moves; otherwise close_positions() computes it.
+  T gaps(LoopRows<T>& closing, const T& now, const T* pfaffian_values) {
+    const Arena::Scope scope(arena);
+    ConstraintRows<T> out;
+    out.residual = closing.phi;
+    constraint_rows(tree, arena, place(tree, arena, x.q, &now, pfaffian_values), out, 0, tree.loops.constraints);
+    const T squares = closing.squares(closing.phi);
+    return any(squares > T(square(tolerances::no_drift))) ? squares : closing.evaluate(x.q, closing.phi);
   }
   T largest(const T* entries) const {
     T size = T(0.0);

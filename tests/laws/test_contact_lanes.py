@@ -26,7 +26,9 @@ def linkage(rng):
     pins = (("a", "b", 1, 0), ("b", "c", 2, 1), ("c", "d", 3, 2), ("d", "a", 4, 3))
     place = [(0, 0, -0.12), (0.12, 0, 0), (0, 0, 0.12), (-0.12, 0, 0)]
     for k, (parent, child, at, of) in enumerate(pins):
-        b.add_joint(f"pin{k}", sarrus.Revolute("y"), parent, child, at_parent=place[at % 4], at_child=place[of], loop=k == 3)
+        b.add_joint(
+            f"pin{k}", sarrus.Revolute("y"), parent, child, at_parent=place[at % 4], at_child=place[of], loop=k == 3
+        )
     b.set_home({"float": (0, 0, 0, 1, 0, 0, 0.3)})
     robot = b.build()
     q = np.tile(robot.assemble(), (RUNS, 1))
@@ -67,7 +69,13 @@ def rails(rng):
     robot = b.build()
     q = np.c_[0.09 * (2 * rng.random(RUNS) - 1), 0.02 * rng.random(RUNS)]
     v = np.c_[rng.normal(size=RUNS), -rng.random(RUNS)]
-    return robot, q, v, [EndStop("slide"), RigidContact("tip", friction=np.linspace(0.1, 1.0, RUNS), restitution=0.3)], 2e-3
+    return (
+        robot,
+        q,
+        v,
+        [EndStop("slide"), RigidContact("tip", friction=np.linspace(0.1, 1.0, RUNS), restitution=0.3)],
+        2e-3,
+    )
 
 
 CASES = [linkage, legs, rails]
