@@ -38,37 +38,38 @@ struct RowMotions {
   P* x = nullptr;
 
   RowMotions() = default;
-  RowMotions(const LoopEquation<double>& e, Arena& arena, int rows)
-      : count(rows), packets((rows + width - 1) / width), x(arena.take<P>(e.matrix.plan.unknowns * packets)) {}
+  RowMotions(const Elimination& plan, Arena& arena, int rows, int packets_of_rows)
+      : count(rows), packets(packets_of_rows), x(arena.take<P>(plan.unknowns * packets)) {}
   const P& of(int unknown, int packet) const { return x[unknown * packets + packet]; }
 };
 
-/// Entries of rows that are not zero: those of row i begin at first[i]. `unknown`: index in the order of elimination.
-struct RowEntries {
+/// Entries of rows that are not zero (in lanes: in some lane): those of row i begin at first[i]. `unknown`: index in the order of elimination.
+template <class T> struct RowEntries {
   int *first, *unknown;
-  double* value;
+  T* value;
 
-  RowEntries(const LoopEquation<double>& e, Arena& arena, int count, const double* J)
+  RowEntries(const LoopEquation<T>& e, Arena& arena, int count, const T* J)
       : first(arena.take<int>(count + 1)),
         unknown(arena.take<int>(count * e.matrix.tree.nv)),
-        value(arena.take<double>(count * e.matrix.tree.nv)) {
+        value(arena.take<T>(count * e.matrix.tree.nv)) {
     const int nv = e.matrix.tree.nv, *place = e.matrix.plan.place;
     int n = 0;
     for (int i = 0; i < count; ++i, J += nv) {
       first[i] = n;
       for (int c = 0; c < nv; ++c)
-        if (J[c] != 0.0) unknown[n] = place[c], value[n++] = J[c];
+        if (any(abs(J[c]) > T(0.0))) unknown[n] = place[c], value[n++] = J[c];
     }
     first[count] = n;
   }
 };
 
-/// Solve for N packets of rows, beginning with packet `first`.
-template <int N>
-SARRUS_NOINLINE void solve_row_packets(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, const RowEntries& J,
+/// Solve for N packets, beginning with packet `first`. F is double, and a packet contains rows of one state; or F is a packet of states, and a packet
+/// contains a row of each state.
+template <int N, class F>
+SARRUS_NOINLINE void solve_row_packets(const LoopEquation<F>& e, const Factor<F>& f, Arena& arena, const RowEntries<F>& J,
                                        int first, RowMotions& motions) {
   using P = RowMotions::P;
-  constexpr int W = RowMotions::width;
+  constexpr int W = RowMotions::width / width_of<F>;
   const Arena::Scope scope(arena);
   const Elimination& plan = e.matrix.plan;
   const int n = plan.unknowns, begin = first * W, rows = std::min(N * W, motions.count - begin);
@@ -76,8 +77,13 @@ SARRUS_NOINLINE void solve_row_packets(const LoopEquation<double>& e, const Fact
   P* x = arena.take<P>(N * n);
   std::fill(reached, reached + n, false), std::fill(x, x + N * n, P(0.0));
   for (int l = 0; l < rows; ++l)
-    for (int i = J.first[begin + l]; i < J.first[begin + l + 1]; ++i)
-      reached[J.unknown[i]] = true, lane(x[N * J.unknown[i] + l / W], l % W) = J.value[i];
+    for (int i = J.first[begin + l]; i < J.first[begin + l + 1]; ++i) {
+      reached[J.unknown[i]] = true;
+      if constexpr (std::is_same_v<F, double>)
+        lane(x[N * J.unknown[i] + l / W], l % W) = J.value[i];
+      else
+        x[N * J.unknown[i] + l] = J.value[i];
+    }
   for (int k = 0; k < n; ++k) {
     if (!reached[k]) continue;
     P u[N];
@@ -201,9 +207,9 @@ SARRUS_NOINLINE inline RowMotions inverse_along_rows(const LoopEquation<double>&
   }
   using P = RowMotions::P;
   constexpr int W = RowMotions::width;
-  RowMotions motions(e, arena, count);
+  RowMotions motions(e.matrix.plan, arena, count, (count + W - 1) / W);
   const Arena::Scope scope(arena);
-  const RowEntries entries(e, arena, count, J);
+  const RowEntries<double> entries(e, arena, count, J);
   for (int b = 0; b < motions.packets;) {
     const int left = motions.packets - b;
     if (left == 1) solve_row_packets<1>(e, f, arena, entries, b, motions), b += 1;
@@ -223,6 +229,42 @@ SARRUS_NOINLINE inline RowMotions inverse_along_rows(const LoopEquation<double>&
   if (!small) solve_rows(e, f, arena, count, J, G);
   lock_rows(e, count, J, G);
   return small ? motions : RowMotions{};
+}
+
+/// The same for several states in lanes, with a packet for each row. `sufficient`: 1 in lanes that need no further corrections, else 0. Locked rows
+/// are not treated.
+SARRUS_NOINLINE inline RowMotions inverse_along_rows(const LoopEquation<SideBySide>& e, const Factor<SideBySide>& f, Arena& arena,
+                                                     int count, const SideBySide* J, SideBySide* G, SideBySide& sufficient) {
+  using P = SideBySide;
+  const int rows = e.matrix.rows, *place = e.matrix.plan.place + e.matrix.tree.nv;
+  RowMotions motions(e.matrix.plan, arena, count, count);
+  const Arena::Scope scope(arena);
+  const RowEntries<P> entries(e, arena, count, J);
+  for (int b = 0; b < count;) {
+    const int left = count - b;
+    if (left < 3) solve_row_packets<1>(e, f, arena, entries, b, motions), b += 1;
+    if (left >= 3 && left < 6) solve_row_packets<3>(e, f, arena, entries, b, motions), b += 3;
+    if (left >= 6) solve_row_packets<6>(e, f, arena, entries, b, motions), b += 6;
+  }
+  P largest = P(0.0);
+  std::fill(G, G + count * count, P(0.0));
+  for (int i = 0; i < count; ++i) {
+    P *row = G + i * count, correction = P(0.0);
+    const auto add = [&](const P& share, const P* motion) SARRUS_INLINED {
+      for (int j = i; j < count; ++j) row[j] += share * motion[j];
+    };
+    for (int k = entries.first[i]; k < entries.first[i + 1]; ++k) add(entries.value[k], &motions.of(entries.unknown[k], 0));
+    for (int r = 0; r < rows; ++r) {
+      const P *y = &motions.of(place[r], 0), by = f.mu[r] * y[i];
+      add(-by, y), correction += by * y[i];
+    }
+    for (int j = i + 1; j < count; ++j) G[j * count + i] = row[j];
+    const P g = abs(row[i]), nothing = select(correction > P(0.0), P(1.0), P(0.0));
+    const P ratio = select(g > P(0.0), correction / select(g > P(0.0), g, P(1.0)), nothing);
+    largest = select(ratio > largest, ratio, largest);
+  }
+  sufficient = select(largest > P(cones::corrected), P(0.0), P(1.0));
+  return motions;
 }
 
 /// Rows that are combinations of fewer rows J: row i is the product of row i of `share` (count x width) with the `width` rows of J that begin at
@@ -245,24 +287,39 @@ struct CombinedRows {
   }
 };
 
-/// Compute G = B G_fewer B^T of the combined rows, where G_fewer belongs to the fewer rows, and B contains `share`. J: all rows. Returns the motions of
-/// the fewer rows.
+/// Compute G = B G_fewer B^T of the combined rows, where G_fewer belongs to the fewer rows, and B contains `share`. J: all rows.
+inline void combine_inverse(const LoopEquation<double>& e, Arena& arena, const CombinedRows& rows, const double* J,
+                            const double* fewer, double* G) {
+  const Arena::Scope scope(arena);
+  constexpr int width = CombinedRows::width;
+  const int n = rows.count, m = rows.fewer;
+  double *moved = arena.take<double>(m), *along = arena.take<double>(m * n);  // along: G_fewer B^T
+  const auto add_rows = [&](int i, const double* from, int size, double* sum) SARRUS_INLINED {
+    const double *share = rows.share + i * width, *row = from + rows.first[i] * size;
+    const bool single = std::all_of(share + 1, share + 6, [](double x) { return x == 0.0; });
+    std::fill(sum, sum + size, 0.0);
+    if (single) return subtract_scaled(sum, row, -share[0], size);
+    const double* six[6] = {row, row + size, row + 2 * size, row + 3 * size, row + 4 * size, row + 5 * size};
+    const double shares[6] = {-share[0], -share[1], -share[2], -share[3], -share[4], -share[5]};
+    subtract_scaled(sum, six, shares, size);
+  };
+  for (int i = 0; i < n; ++i) {
+    add_rows(i, fewer, m, moved);
+    for (int k = 0; k < m; ++k) along[k * n + i] = moved[k];
+  }
+  for (int i = 0; i < n; ++i) {
+    add_rows(i, along, n, G + i * n);
+    for (int j = 0; j < i; ++j) G[j * n + i] = G[i * n + j];
+  }
+  lock_rows(e, n, J, G);
+}
+/// The same from the rows themselves. Returns the motions of the fewer rows.
 inline RowMotions inverse_along_combined(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena,
                                          const CombinedRows& rows, const double* J, double* G) {
   if (rows.fewer == rows.count) return inverse_along_rows(e, f, arena, rows.count, J, G);
-  constexpr int width = CombinedRows::width;
-  const int n = rows.count, m = rows.fewer;
-  double *fewer = arena.take<double>(m * m), *moved = arena.take<double>(m + width);
-  const RowMotions motions = inverse_along_rows(e, f, arena, m, rows.J, fewer);
-  for (int i = 0; i < n; ++i) {
-    std::fill(moved, moved + m + width, 0.0);
-    for (int k = 0; k < width; ++k)
-      if (const double share = rows.share[i * width + k]; share != 0.0)
-        subtract_scaled(moved, fewer + (rows.first[i] + k) * m, -share, m);
-    for (int j = 0; j <= i; ++j)
-      G[i * n + j] = G[j * n + i] = scalar_product(rows.share + j * width, moved + rows.first[j], width);
-  }
-  lock_rows(e, n, J, G);
+  double* fewer = arena.take<double>(rows.fewer * rows.fewer);
+  const RowMotions motions = inverse_along_rows(e, f, arena, rows.fewer, rows.J, fewer);
+  combine_inverse(e, arena, rows, J, fewer, G);
   return motions;
 }
 
@@ -281,6 +338,25 @@ inline const double* solve_pushed(const LoopEquation<double>& e, const Factor<do
   return e.lowered(arena, y);
 }
 
+/// Correct x, a solution for the right-hand side b, once; `error` receives the relative residual before the correction. Returns 1 if the correction was
+/// so small that no other one is necessary, else 0.
+template <class T>
+T correct_once(const LoopEquation<T>& e, const Factor<T>& f, Arena& arena, const T* b, T* x, T& error) {
+  const Arena::Scope scope(arena);
+  const Saddle<T>& matrix = e.matrix;
+  const int nv = matrix.tree.nv, n = nv + matrix.rows;
+  T* step = arena.take<T>(n);
+  error = e.relative(residual(matrix, b, static_cast<const T*>(x), step));
+  solve(matrix.plan, f, arena, step, arena.take<T>(n));
+  T moved = T(0.0), size = T(0.0);
+  for (int k = 0; k < nv; ++k) {
+    const T inertia = matrix.inertia ? matrix.inertia[k] : matrix.M[matrix.first_entry(k)];
+    moved += square(step[k]) * inertia, x[k] += step[k], size += square(x[k]) * inertia;
+  }
+  for (int k = nv; k < n; ++k) x[k] += step[k];
+  return select(moved > T(square(cones::corrected_motion)) * size, T(0.0), T(1.0));
+}
+
 /// The same from the solution `free` without these forces and the motions of the rows. One correction removes the effect of mu and of rounding; if it
 /// is not small, the equation is solved anew. `fewer` (motions.count): the forces along the rows of `motions`.
 inline const double* solve_pushed(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, int count,
@@ -291,7 +367,7 @@ inline const double* solve_pushed(const LoopEquation<double>& e, const Factor<do
   constexpr int W = RowMotions::width;
   const Saddle<double>& matrix = e.matrix;
   const int nv = matrix.tree.nv, n = nv + matrix.rows, *unknown = matrix.plan.unknown;
-  double *b = arena.take<double>(n), *x = arena.take<double>(n), *step = arena.take<double>(n);
+  double *b = arena.take<double>(n), *x = arena.take<double>(n), left = 0.0;
   P* forces = arena.take<P>(motions.packets);
   std::fill(forces, forces + motions.packets, P(0.0));
   for (int i = 0; i < motions.count; ++i) lane(forces[i / W], i % W) = fewer[i];
@@ -304,16 +380,8 @@ inline const double* solve_pushed(const LoopEquation<double>& e, const Factor<do
   }
   std::copy(e.b, e.b + n, b);
   for (int i = 0; i < count; ++i) subtract_scaled(b, J + i * nv, -p[i], nv);
-  const double left = residual(matrix, b, x, step);
-  solve(matrix.plan, f, arena, step, arena.take<double>(n));
-  double moved = 0.0, size = 0.0;
-  for (int k = 0; k < nv; ++k) {
-    const double inertia = matrix.inertia ? matrix.inertia[k] : matrix.M[matrix.first_entry(k)];
-    moved += square(step[k]) * inertia, x[k] += step[k], size += square(x[k]) * inertia;
-  }
-  for (int k = nv; k < n; ++k) x[k] += step[k];
-  if (!(moved <= square(cones::corrected_motion) * size)) return solve_pushed(e, f, arena, count, J, p, error);
-  if (error) *error = e.relative(left);
+  if (correct_once(e, f, arena, b, x, left) < 0.5) return solve_pushed(e, f, arena, count, J, p, error);
+  if (error) *error = left;
   return x;
 }
 

@@ -181,7 +181,7 @@ class ScaledCones {
     if (size_ == 0.0) size_ = speed = 1.0;
     for (int i = 0; i < n_; ++i) {
       w_[i] = problem.w[i] * scale_[i] / size_, weight_[i] = size_ / weight_[i];
-      for (int j = 0; j < n_; ++j) G_[i * n_ + j] = problem.G[i * n_ + j] * scale_[i] * scale_[j];
+      scale_row(problem.G + i * n_, scale_[i], G_ + i * n_);
     }
     for (int i = 0; i < intervals(); ++i) {
       const double unit = size_ * scale_[ends_at_ + i];
@@ -196,6 +196,16 @@ class ScaledCones {
 
  protected:
   double* take(int count) { return arena_.take<double>(static_cast<std::size_t>(count)); }
+  /// Multiply the entries of a row by the scales of the columns and of the row.
+  void scale_row(const double* from, double scale, double* to) const {
+    using Wide = WideDoubles;
+    constexpr int width = sizeof(Wide) / sizeof(double);
+    int j = 0;
+    for (; j + width <= n_; j += width)
+      *reinterpret_cast<Wide*>(to + j) =
+          *reinterpret_cast<const Wide*>(from + j) * scale * *reinterpret_cast<const Wide*>(scale_ + j);
+    for (; j < n_; ++j) to[j] = from[j] * scale * scale_[j];
+  }
   int intervals() const { return n_ - ends_at_; }
   static bool bounded(double end) { return std::abs(end) < 0.1 * cones::unbounded; }
   void give(const double* from, double* p) const {

@@ -28,9 +28,11 @@ struct PID : ForceElement {
     const T off = g[0] - e.q[joint.iq];
     const T effort = e[proportional] * off + e.z[iz] + e[derivative] * (g[1] - e.v[joint.iv]);
     e.motor[joint.iv] += e.within(limits, effort);
-    if constexpr (std::is_same_v<T, double>)
-      if (e.stiffness && effort > e[limits.lower] && effort < e[limits.upper])
-        e.stiffness[joint.iv] += e[proportional], e.damping[joint.iv] += e[derivative];
+    if (e.stiffness) {
+      const auto within = both(effort > e[limits.lower], effort < e[limits.upper]);
+      e.stiffness[joint.iv] += select(within, e[proportional], T(0.0)),
+          e.damping[joint.iv] += select(within, e[derivative], T(0.0));
+    }
     // near a limit, the rate of z is at most the distance to the limit divided by 1 ms; with a jump of this rate, implicit steps would fail
     const T unwinding = T(e.unwinding);
     const T room = most(e[limits.upper] - effort, T(0.0)), room_below = least(e[limits.lower] - effort, T(0.0));

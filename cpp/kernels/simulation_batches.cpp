@@ -1,6 +1,5 @@
 // Simulation of several runs in lanes, at the instruction set level for which this file is compiled.
-#include "../simulation/advance.hpp"
-#include "packets.hpp"
+#include "contact_lanes.hpp"
 #include "shared.hpp"
 
 namespace sarrus {
@@ -8,7 +7,8 @@ namespace {
 
 void advance_many(const Tree& tree, const Plan& plan, const Clock& clock, const Sweep& sweep, std::int64_t begin,
                   std::int64_t end) {
-  if (!facts(plan.method).in_lanes() || (plan.variants && !plan.force_elements.beside_variants()))
+  if (!facts(plan.method).in_lanes() || (plan.method == Method::contact && !contacts_go_in_lanes(tree, plan)) ||
+      (plan.variants && !plan.force_elements.beside_variants()))
     return advance_one_by_one(tree, plan, clock, sweep, begin, end);
   if (plan.variants) return advance_variants(plan, clock, sweep, begin, end);
   Arena& arena = thread_arena();
@@ -16,6 +16,9 @@ void advance_many(const Tree& tree, const Plan& plan, const Clock& clock, const 
   using P = Packet<loop_lanes>;
   P *x = arena.take<P>(sweep.size), *parameter = arena.take<P>(plan.force_elements.parameters);
   for (std::int64_t i = begin; i < end; i += loop_lanes) {
+    // half of the work of a contact step is done lane by lane, also for lanes without a run
+    if (plan.method == Method::contact && 2 * (end - i) <= loop_lanes)
+      return advance_one_by_one(tree, plan, clock, sweep, i, end);
     const Arena::Scope inner(arena);
     gather(sweep.x, sweep.size, sweep.size, i, end, x);
     gather(sweep.parameter, sweep.parameter_step, plan.force_elements.parameters, i, end, parameter);

@@ -156,6 +156,23 @@ void advance_one_by_one(const Tree& tree, const Plan& plan, const Clock& clock, 
   for (std::int64_t i = begin; i < end; ++i) one.take(sweep.variant[i]), run(one.tree(), one.plan(), i);
 }
 
+ContactStep& begin_lane(System<double>& s, double time, double h, const SimulationState<double>& x) {
+  SolverLimit* limit = new (s.arena.take<SolverLimit>(1)) SolverLimit{s.plan.stops, s.plan.self};
+  return *new (s.arena.take<ContactStep>(1)) ContactStep(s, time, h, x, GapTreatment::actual, *limit);
+}
+bool find_rows_of_lane(ContactStep& step, const Kinematics<double>& links) { return step.find_rows(links); }
+const double* pressed_in_lane(ContactStep& step) { return step.pressed(); }
+bool push_lane(ContactStep& step) { return step.push(); }
+const CombinedRows& choose_rows_of_lane(ContactStep& step) { return step.choose_rows(); }
+const double* solve_lane(ContactStep& step, double* fewer) { return step.solve_chosen(fewer); }
+bool complete_lane(ContactStep& step, const double* x) { return step.complete(x); }
+void note_lane(ContactStep& step) { step.note(); }
+void contact_step_alone(System<double>& s, double time, double h, const SimulationState<double>& x) {
+  const Arena::Scope scope(s.arena);
+  s.status = 0.0, s.work = {};
+  contact_step(s, time, h, x);
+}
+
 void add_simulation_kernels(KernelTable& table) {
   table.simulation = {advance_one, advance_one_by_one, try_step,       between_steps, sample_controllers, forces_on,
                       friction_in, read_all_joints,    weakest_row_at, row_units_at,  only_on_loops};

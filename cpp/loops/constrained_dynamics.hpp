@@ -17,6 +17,7 @@ template <class T> struct LoopInput {
   // the right-hand side is J a = gamma - velocity_gain (J v - c) - position_gain phi
   double velocity_gain = 0.0, position_gain = 0.0;
   OffLoops<T>* off = nullptr;  // receives the violation of the loops by q and v; null: not computed
+  const T* armature = nullptr;  // (nv) added to the diagonal of M, without substructures; null: zero
 };
 
 /// Saddle matrix of one state, with its right-hand side.
@@ -60,7 +61,7 @@ SARRUS_INLINE void set_row_weights(Arena& arena, LoopEquation<T>& e) {
 /// Set M (or another metric), or set up the substructures, at a configuration. The rows and the right-hand side are not set.
 template <class T>
 SARRUS_INLINE LoopEquation<T> mass_equation(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> X,
-                                            const Motion<T>* columns, const Metric<T>& metric = {}) {
+                                            const Motion<T>* columns, const Metric<T>& metric = {}, const T* armature = nullptr) {
   const Loops& loops = tree.loops;
   const int rows = metric.plain ? loops.rows + loops.motor_rows : loops.rows;
   LoopEquation<T> e = {{tree, metric.plain ? loops.statics : loops.dynamics, metric.plain ? nullptr : loops.mass_first,
@@ -77,7 +78,9 @@ SARRUS_INLINE LoopEquation<T> mass_equation(const Tree& tree, Arena& arena, cons
   } else if (e.pieces) {
     e.matrix.mobility = e.pieces->joint_mobilities(arena, tree.nv);
   } else {
-    e.matrix.M = sparse_mass_matrix(tree, arena, X, columns);
+    T* M = sparse_mass_matrix(tree, arena, X, columns);
+    for (int k = 0; armature && k < tree.nv; ++k) M[e.matrix.first_entry(k)] += armature[k];
+    e.matrix.M = M;
     T* mobility = mobilities(tree, arena, e.matrix.M);
     leave_out_massless(tree, mobility);
     e.matrix.mobility = mobility;
@@ -127,7 +130,7 @@ template <class T> LoopEquation<T> loop_equation(const Tree& tree, Arena& arena,
 
   LoopState<T> state = {in.q, in.v ? in.v : rest, in.time, in.pfaffian_values, nullptr, nullptr, work.link};
   place(tree, arena, work.poses(), work.columns, state);
-  LoopEquation<T> e = mass_equation(tree, arena, state, work.poses(), work.columns);
+  LoopEquation<T> e = mass_equation(tree, arena, state, work.poses(), work.columns, {}, in.armature);
   e.b = b;
   T* J = arena.take<T>(loops.entries + (loops.rotor_rows ? loops.motor_entries : 0));
   ConstraintRows<T> rows;

@@ -78,6 +78,7 @@ template <class T> void step_once(System<T>& s, const T& time, const T& h, const
       break;
     case Step::contact:
       if constexpr (std::is_same_v<T, double>) contact_step(s, time, h, x);
+      if constexpr (std::is_same_v<T, Packet<loop_lanes>>) contact_step_in_lanes(s, lane(time, 0), lane(h, 0), x);
       break;
   }
   if (s.projects() && !by_displacement && !facts(s.plan.method).rigid) close_step(s, T(time + h), x);

@@ -37,8 +37,8 @@
 #pragma once
 
 #include "../contact/cone_residuals.hpp"
-#include "implicit_rates.hpp"
-#include "midpoint_bias.hpp"
+#include "../simd/lanes.hpp"
+#include "contact_kick.hpp"
 #include "soft_rows.hpp"
 #include "step_rows.hpp"
 
@@ -49,9 +49,6 @@ namespace contact_steps {
 constexpr int halvings = 2;
 /// A hit: in the energy norm, the velocity differs from the prediction with the last step's impulses by more than this fraction of the velocities.
 constexpr double hit_ratio = 0.1;
-/// Largest residual of J v = c, relative to the velocities, that is accepted after corrections with the factor of the step's middle. Above it, the
-/// matrix is factorised at the step's end.
-constexpr double slips = 1e-13;
 }  // namespace contact_steps
 
 /// Treatment of small gaps: the actual distance; only the part that impulses can close; or zero. See the attempts above.
@@ -61,10 +58,10 @@ enum class GapTreatment { actual, unreachable_as_zero, zero };
 enum class StepOutcome { failed, free, pushed };
 
 /// Return true if forces that may depend on velocities are evaluated at v*, which reduces the step to first order.
-inline bool acts_on_velocities(const System<double>& s) {
-  bool acts = s.plan.controller;
-  for (int i = 0; i < s.tree.loop_motions; ++i) acts |= s.tree.loop_motion[i].has_armature;
-  s.plan.force_elements.each([&](const auto& element) {
+inline bool acts_on_velocities(const Tree& tree, const Plan& plan) {
+  bool acts = plan.controller;
+  for (int i = 0; i < tree.loop_motions; ++i) acts |= tree.loop_motion[i].has_armature;
+  plan.force_elements.each([&](const auto& element) {
     using Element = std::decay_t<decltype(element)>;
     acts |= !(Element::has_linear_rates || std::is_same_v<Element, RigidContact> || std::is_same_v<Element, CollisionContacts> ||
               std::is_same_v<Element, EndStop>);
@@ -75,7 +72,7 @@ inline bool acts_on_velocities(const System<double>& s) {
 class ContactStep {
  public:
   ContactStep(System<double>& s, double time, double h, const SimulationState<double>& x, GapTreatment gaps, SolverLimit& limit)
-      : s_(s), tree_(s.tree), arena_(s.arena), x_(x), limit_(limit), time_(time), h_(h), nv_(s.tree.nv), gaps_(gaps) {}
+      : s_(s), tree_(s.tree), arena_(s.arena), x_(x), limit_(limit), h_(h), nv_(s.tree.nv), gaps_(gaps), kick_(s, time, h, x) {}
 
   /// Take the step. If the cones are not solved, the state does not change.
   StepOutcome take() {
@@ -83,223 +80,139 @@ class ContactStep {
     const int size = s_.integrated();
     double* before = doubles(size);
     std::copy(x_.q, x_.q + size, before);
-    impulse_ = doubles(nv_ + tree_.loops.rows);
-    drift();
-    const bool solved = kick();
+    const bool solved = attempt();
     if (!solved) std::copy(before, before + size, x_.q);
-    return !solved ? StepOutcome::failed : pushed_ ? StepOutcome::pushed : StepOutcome::free;
+    return !solved ? StepOutcome::failed : outcome();
+  }
+
+  // The parts of a step. In lanes (contact_lanes.hpp), a step consists of those that concern contacts; the caller computes the kick of all lanes.
+  ContactKick<double>& kick() { return kick_; }
+  StepOutcome outcome() const { return pushed_ ? StepOutcome::pushed : StepOutcome::free; }
+  /// Find the rows of the contacts at the middle of the step. `links`: kinematics of all links in uniform motion. Returns false if the step failed.
+  bool find_rows(const Kinematics<double>& links) {
+    AllJoints<double> joints = {x_.q, x_.v, nullptr, nv_};
+    if (kick_.rates.any_closing || s_.plan.frictions > 0 || s_.plan.drives_loop_joints)
+      joints = s_.joints(kick_.middle(), x_.q, x_.v);
+    soft_.emplace(s_, h_, joints, x_.q, x_.v, kick_.rates, kick_.soft);
+    rows_.emplace(s_, joints, h_, x_, links);
+    return s_.status != caller_failed;
+  }
+  /// Return the estimated generalised impulse (nv) of all contacts.
+  const double* pressed() { return rows_->guessed(doubles(nv_)); }
+  /// Choose the rows that act. Returns the rows by which they are expressed; their number is 0 if no row acts.
+  const CombinedRows& choose_rows() {
+    std::copy(kick_.v_free, kick_.v_free + nv_, kick_.v_end);
+    fastest_ = rows_->note_nearing(kick_.v_free);
+    collect();
+    return active_->combined;
+  }
+  /// Solve the cone problem of these rows, with G of the rows by which they are expressed. Returns the impulses along these, or null if the cones were
+  /// not solved.
+  const double* solve_chosen(double* fewer) {
+    const CombinedRows& combined = active_->combined;
+    lock_rows(*kick_.equation, combined.fewer, combined.J, fewer);
+    if (combined.fewer == combined.count)
+      std::copy_n(fewer, combined.count * combined.count, active_->G);
+    else
+      combine_inverse(*kick_.equation, arena_, combined, active_->J, fewer, active_->G);
+    if (!solve_cones()) return nullptr;
+    std::fill(kick_.impulse, kick_.impulse + nv_, 0.0), add_impulses();
+    return combined.forces(active_->p, doubles(combined.fewer));
+  }
+  /// Compute the velocities after the kick. x: the solution with the impulses of solve_chosen(), or null if it is not known accurately. Returns false
+  /// if the cones were not solved.
+  bool complete(const double* x) {
+    const CombinedRows& combined = active_->combined;
+    if (combined.count > 0)
+      push_by(x ? x
+                : solve_pushed(*kick_.equation, kick_.factor, arena_, combined.count, active_->J, active_->p, &kick_.residual));
+    if (rows_->note_missed(kick_.v_end, fastest_) && !solve_all_contacts()) return false;
+    push_again_if_hit();
+    return true;
+  }
+  /// Compute the velocities after the kick, with contact impulses. Returns false if the cones were not solved.
+  bool push() {
+    std::copy(kick_.v_free, kick_.v_free + nv_, kick_.v_end);
+    fastest_ = rows_->note_nearing(kick_.v_free);
+    if (!solve_all_contacts()) return false;
+    push_again_if_hit();
+    return true;
+  }
+  /// Record the residuals of the step, if they exceed those of all earlier steps.
+  void note() {
+    if (!s_.record) return;
+    double sunk = 0.0;
+    for (const StepRow& row : *rows_) sunk = row.contact ? std::max(sunk, -row.distance) : sunk;
+    const auto most = [](double* noted, double now) { *noted = std::max(*noted, now); };
+    const Record<double>& record = *s_.record;
+    most(record.kinematics, kick_.slip), most(record.positions, kick_.open), most(record.penetration, sunk),
+        most(record.momentum, kick_.residual);
+    most(record.primal, left_.cones.primal), most(record.dual, left_.cones.dual);
+    most(record.complementarity, left_.cones.complementarity), most(record.natural_map, left_.natural_map);
+    most(record.work, left_.cones.work);
   }
 
  private:
   double* doubles(int n) { return arena_.take<double>(static_cast<std::size_t>(n)); }
 
-  double middle() const { return time_ + 0.5 * h_; }
-  double end() const { return time_ + h_; }
-
-  /// Move by half a step at the current velocities.
-  void drift() {
-    double *u = doubles(nv_), *q = doubles(tree_.nq);
-    for (int k = 0; k < nv_; ++k) u[k] = 0.5 * h_ * x_.v[k];
-    glide<double>(tree_, x_.q, u, q, x_.v);
-    std::copy(q, q + tree_.nq, x_.q);
-  }
-
-  /// Close the loops at the end of the step, in position and velocity. The factor of the middle is used as long as corrections converge.
-  void close(const LoopEquation<double>& e, const Factor<double>& factor) {
-    if (!s_.projects()) return;
-    const Arena::Scope scope(arena_);
-    const double now = end();
-    const double* pfaffian_values = s_.pfaffian_values(x_.q, x_.v);
-    LeastMotion<double> at_the_middle(tree_, arena_, e, factor);
-    LoopRows<double> rows(s_, now, pfaffian_values);
-    Corrections<double> corrections{s_, now, pfaffian_values, nullptr, &at_the_middle};
-    const double open = close_positions(rows, corrections, rows.evaluate(x_.q, rows.phi), x_.q);
-    close_velocities(rows, corrections, x_.q, x_.v);
-    const double fine = square(contact_steps::slips) * (1.0 + s_.squares_of_velocities(x_.v));
-    for (const bool renews : {false, true}) {
-      if (!(rows.squares(rows.slip) > fine)) break;
-      if (renews) corrections.discard_factor();
-      rows.evaluate(x_.q, rows.phi);
-      close_velocities(rows, corrections, x_.q, x_.v);
-    }
-    if (open > square(tolerances::torn)) s_.status = std::max(s_.status, double(no_convergence));
-    left_.positions = std::sqrt(open);
-    for (int r = 0; r < rows.size(); ++r) left_.kinematics = std::max(left_.kinematics, std::abs(rows.slip[r]));
-  }
-
-  /// Compute the generalised force at the middle, without joint forces and contacts, and the rates of the elements' internal states.
-  double* forces(double* z_dot) {
-    const int nz = s_.plan.force_elements.nz;
-    double* tau = doubles(nv_);
-    s_.rigid = true;
-    s_.stiffness = doubles(nv_ + tree_.loop_nv), s_.damping = doubles(nv_ + tree_.loop_nv);
-    if (const int n = s_.plan.force_elements.soft_rows()) s_.rows = &(soft_ = {doubles(n * nv_), doubles(n), doubles(n)});
-    s_.forces(middle(), x_.q, x_.v, x_.z, tau, z_dot);
-    flows_ = std::any_of(z_dot, z_dot + nz, [](double rate) { return rate != 0.0; });
-    if (flows_) {
-      double* z = doubles(nz);
-      for (int k = 0; k < nz; ++k) z[k] = x_.z[k] + 0.5 * h_ * z_dot[k];
-      s_.forces(middle(), x_.q, x_.v, z, tau, z_dot);
-    }
-    s_.rigid = false, s_.rows = nullptr;
-    return tau;
-  }
-
-  /// Apply the kick and the second drift. Returns false if the cones were not solved.
-  bool kick() {
-    const Loops& loops = tree_.loops;
+  /// Move the state by the step. Returns false if the cones were not solved.
+  bool attempt() {
+    kick_.drift();
     // if redundant rows are consistent only on closed loops (redundancy.hpp), the loops must be closed at the middle
-    if (s_.projects() && s_.closes > 0.5) project(s_, middle(), x_.q, x_.v, nullptr, false);
-    const double* v = x_.v;
-    double* z_dot = doubles(s_.plan.force_elements.nz);
-    double* tau = forces(z_dot);
-    add_joint_forces<double>(tree_, x_.q, v, -1.0, tau);
-    // if the mechanism is a tree, A is its mass matrix with this additional armature
-    Tree tree = tree_;
-    tree.has_joint_forces = false;
-    const double now = middle();
-    const LinearRates rates = linear_rates(s_, now, x_.q, v);
-    double* more = rates.any ? implicit_armature(tree, rates, tau) : nullptr;
-    LoopInput<double> in{x_.q, v, tau};
-    in.time = &now, in.pfaffian_values = s_.pfaffian_values(x_.q, v);
-    LoopEquation<double> e = loop_equation<double>(tree, arena_, in);
-    double *uniform = doubles(nv_), *turn = doubles(loops.rows);
-    const bool turns = uniform_motion<double>(tree_, v, uniform);
-    std::copy_n(e.b + nv_, loops.rows, turn);  // c-dot - J-dot v
-    MidpointBias bias(tree_, arena_, x_.q, v, h_);
-    for (int k = 0; k < nv_; ++k) bias.force[k] = tau[k] - e.b[k];
-    if (turns) {
-      take_uniform(e, uniform, more, bias.force, turn);
-      for (int k = 0; k < nv_; ++k) e.b[k] = tau[k] - bias.force[k];
-    }
-    for (int k = 0; k < nv_; ++k) e.b[k] *= h_;
-    std::fill(e.b + nv_, e.b + nv_ + loops.rows, 0.0);
-    if (loops.pfaffian_values == 0 && !rows_do_work(tree_))  // in this case c is zero
-      add_motion_along_rows(tree, e.matrix.J, v, -1.0, e.b + nv_);
-    else
-      missing_velocity<double>(tree, arena_, e, x_.q, v, &now, in.pfaffian_values, e.b + nv_);
-    for (int r = 0; r < loops.rows; ++r) e.b[nv_ + r] += 0.5 * h_ * turn[r];
-
-    const Factor<double> factor = factorise_tightly(e, arena_);
-    AllJoints<double> joints = {x_.q, v, nullptr, nv_};
-    if (rates.any_closing || s_.plan.frictions > 0 || s_.plan.drives_loop_joints) joints = s_.joints(now, x_.q, v);
-    SoftRows soft(s_, h_, joints, x_.q, v, rates, soft_);
-    if (!soft.join(e, factor)) return false;
-    StepRows rows(s_, joints, h_, x_);
-    if (s_.status == caller_failed) return false;
-    const double share =
-        rates.any || !soft.empty() ? contact_steps::iteration_tolerance_with_rates : contact_steps::iteration_tolerance;
-    if (!bias.find(e, factor, soft, rows.guessed(doubles(nv_)), share)) return false;
-    double *v_free = doubles(nv_), *v_end = doubles(nv_);
-    move_freely(e, factor, soft, v_free);
-    std::copy(v_free, v_free + nv_, v_end);
-    const double fastest = rows.note_nearing(v_free);
-    if (!solve_all_contacts(rows, e, factor, soft, v_free, v_end, fastest)) return false;
-    if (bias.missed(e, v_end, contact_steps::hit_ratio))
-      solve_contacts_again(rows, bias, e, factor, soft, v_free, v_end, fastest);
-    for (int k = 0; flows_ && k < s_.plan.force_elements.nz; ++k) x_.z[k] += h_ * z_dot[k];
-    if (s_.acting) add_work(e.matrix.J, soft, v_end);
-    std::copy(v_end, v_end + nv_, x_.v);
-    drift();
-    close(e, factor);
-    note(rows);
+    if (s_.projects() && s_.closes > 0.5) project(s_, kick_.middle(), x_.q, x_.v, nullptr, false);
+    kick_.set_up();
+    const ForceElements& elements = s_.plan.force_elements;
+    const bool touches = !elements.all<RigidContact>().empty() || !elements.all<CollisionContacts>().empty();
+    if (!find_rows(touches ? uniform_links(tree_, arena_, x_.q, x_.v) : Kinematics<double>{})) return false;
+    if (!soft_->join(*kick_.equation, kick_.factor)) return false;
+    const double share = kick_.rates.any > 0.5 || !soft_->empty() ? contact_steps::iteration_tolerance_with_rates
+                                                                  : contact_steps::iteration_tolerance;
+    if (kick_.bias.find(*kick_.equation, kick_.factor, pressed(), share, [&](double* x) { soft_->soften(x); }) < 0.5)
+      return false;
+    move_freely();
+    if (!push()) return false;
+    kick_.finish([&](double* impulse) { soft_->add_late(x_.v, kick_.v_end, impulse); },
+                 [&](const double* passed, const double* mean) { return soft_->damped(passed, mean); });
+    note();
     return true;
   }
-
-  /// Add theta h D + theta^2 h^2 K (nv) to the tree's armature. Subtract from the force the contribution of K that the armature does not cover.
-  double* implicit_armature(Tree& tree, const LinearRates& rates, double* tau) {
-    double* more = doubles(nv_);
-    if (s_.acting) late_ = doubles(nv_);
-    const double* inertia = carried_inertia(tree_, arena_);
-    PassiveTerms* terms = arena_.take<PassiveTerms>(nv_);
-    std::copy(tree_.passive, tree_.passive + nv_, terms);
-    for (int k = 0; k < nv_; ++k) {
-      const double damped = h_ * rates.damping[k], theta = implicit_share(inertia[k] > 0.0 ? damped / inertia[k] : HUGE_VAL);
-      more[k] = theta * damped + square(theta * h_) * rates.stiffness[k];
-      terms[k].armature += more[k], tree.has_armature |= more[k] != 0.0;
-      tau[k] -= h_ * (theta - 0.5) * rates.stiffness[k] * x_.v[k];
-      if (!s_.acting) continue;
-      // without the tree's springs: they store energy, so their work is not counted
-      const double stiffness_of_elements = rates.stiffness_of_elements[k];
-      late_[k] = theta * damped + square(theta * h_) * stiffness_of_elements;
-      s_.acting[k] -= h_ * (theta - 0.5) * stiffness_of_elements * x_.v[k];
-    }
-    tree.passive = terms;
-    return more;
+  void move_freely() {
+    kick_.move_freely([&](double* v, double* multipliers) { soft_->soften(v, multipliers); });
   }
 
-  /// Add the forces that uniform motion requires to a bias force, and subtract the rates of rows in that motion from the rates of the rows.
-  void take_uniform(const LoopEquation<double>& e, const double* uniform, const double* more, double* force, double* turn) {
-    if (e.pieces) {
-      bias_forces(tree_, arena_, x_.q, x_.v, force);
-    } else {
-      const double* M = e.matrix.M;
-      for (int i = 0; i < nv_; ++i) {
-        const int entries = e.matrix.entries(i);
-        force[i] += (*M++ - (more ? more[i] : 0.0)) * uniform[i];
-        for (int k = 1, j = tree_.column_parent[i]; k < entries; ++k, ++M, j = tree_.column_parent[j])
-          force[i] += *M * uniform[j], force[j] += *M * uniform[i];
-      }
-    }
-    add_motion_along_rows(tree_, e.matrix.J, uniform, -1.0, turn);
+  void push_again_if_hit() {
+    if (kick_.bias.missed(*kick_.equation, kick_.v_end, contact_steps::hit_ratio)) solve_contacts_again();
   }
-
-  /// Add the work of the kick that ends at v_end: impulses times mean velocities.
-  void add_work(const double* J, const SoftRows& soft, const double* v_end) {
-    double *impulse = doubles(nv_), *passed = doubles(nv_), *mean = doubles(nv_), dissipated = 0.0;
-    for (int k = 0; k < nv_; ++k) {
-      impulse[k] = h_ * s_.acting[k] - (late_ ? late_[k] * (v_end[k] - x_.v[k]) : 0.0);
-      passed[k] = h_ * x_.v[k], mean[k] = 0.5 * (x_.v[k] + v_end[k]),
-      dissipated += tree_.passive[k].damping * passed[k] * mean[k] +
-                    h_ * nonlinear_damper(tree_.passive[k].nonlinear, tree_.numbers<double>(), x_.v[k]) * mean[k];
-    }
-    soft.add_late(x_.v, v_end, impulse);
-    if (s_.drives) s_.add_drives(J, impulse_ + nv_, impulse);
-    s_.work.supplied += scalar_product(impulse, mean, nv_) - dissipated - soft.damped(passed, mean);
-    s_.work.pushed += scalar_product(impulse_, mean, nv_);
-  }
-
-  /// Compute the velocities after a kick without contact impulses.
-  void move_freely(const LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft, double* v_free) {
-    const LoopSolution<double> free = solve_tightly(e, arena_, e.b, factor);
-    s_.flag_contradiction(free.error);
-    left_.momentum = free.error, free_ = free.x;
-    std::fill(impulse_, impulse_ + nv_, 0.0), std::copy_n(free.x + nv_, tree_.loops.rows, impulse_ + nv_);
-    std::copy(free.x, free.x + nv_, v_free), soft.soften(v_free, impulse_ + nv_);
-    for (int k = 0; k < nv_; ++k) v_free[k] += x_.v[k];
-  }
-
   /// Solve the kick with rows for all contacts that would otherwise penetrate.
-  bool solve_all_contacts(StepRows& rows, const LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft,
-                          const double* v_free, double* v_end, double fastest) {
+  bool solve_all_contacts() {
     do {
-      if (!solve_contacts(rows, e, factor, soft, v_free, v_end)) return false;
-    } while (rows.note_missed(v_end, fastest));
+      if (!solve_contacts()) return false;
+    } while (rows_->note_missed(kick_.v_end, fastest_));
     return true;
   }
 
   /// If a contact hits in this step, solve the kick again, with the mean of the bias forces at the velocities before and after the kick. If the
   /// cones are not solved this time, the first solution is used.
-  void solve_contacts_again(StepRows& rows, MidpointBias& bias, LoopEquation<double>& e, const Factor<double>& factor,
-                            const SoftRows& soft, double* v_free, double* v_end, double fastest) {
+  void solve_contacts_again() {
     const Arena::Scope scope(arena_);
-    const int nz = s_.plan.force_elements.nz;
-    const int size = nv_ + tree_.loops.rows;
-    double *first = doubles(nv_), *reported = doubles(nz), *impulse = doubles(size);
-    std::copy(v_end, v_end + nv_, first), std::copy(x_.z, x_.z + nz, reported), std::copy_n(impulse_, size, impulse);
-    bias.take_ends(e, v_end);
-    move_freely(e, factor, soft, v_free);
-    std::copy(v_free, v_free + nv_, v_end);
-    if (solve_all_contacts(rows, e, factor, soft, v_free, v_end, fastest)) return;
-    std::copy(first, first + nv_, v_end), std::copy(reported, reported + nz, x_.z), std::copy_n(impulse, size, impulse_);
+    const int nz = s_.plan.force_elements.nz, size = nv_ + tree_.loops.rows;
+    double *v_end = kick_.v_end, *first = doubles(nv_), *reported = doubles(nz), *impulse = doubles(size);
+    std::copy(v_end, v_end + nv_, first), std::copy(x_.z, x_.z + nz, reported), std::copy_n(kick_.impulse, size, impulse);
+    kick_.bias.take_ends(*kick_.equation, v_end);
+    move_freely();
+    std::copy(kick_.v_free, kick_.v_free + nv_, v_end);
+    if (solve_all_contacts()) return;
+    std::copy(first, first + nv_, v_end), std::copy(reported, reported + nz, x_.z), std::copy_n(impulse, size, kick_.impulse);
   }
 
-  /// Active rows: those of contacts, of their moments, then rows whose impulse is in an interval. The matrix G of these rows is computed later.
+  /// Active rows: those of contacts, of their moments, then rows whose impulse is in an interval. G of these rows is computed later.
   struct Packed {
     ConeProblem problem;
     double *J, *w, *p, *shift;
     double* expands;  // (contacts) coefficient e by Poisson's law, or 0
     double* rebound;  // (contacts) e u_n by Newton's law, or 0; it is included in `shift`
+    CombinedRows combined{};
+    double *G = nullptr, *least = nullptr;
   };
   Packed pack(StepRows& rows, const double* v_free) {
     int n = 0, contacts = 0, moments = 0;
@@ -398,23 +311,39 @@ class ContactStep {
   }
 
   /// Compute impulses of the active rows within their cones, and the velocities after them. Returns true if the cone problem was solved.
-  bool solve_contacts(StepRows& rows, const LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft,
-                      const double* v_free, double* v_end) {
+  bool solve_contacts() {
     const Arena::Scope scope(arena_);
+    collect();
+    const auto& [problem, J, w, p, shift, expands, rebound, combined, G, least] = *active_;
+    if (problem.rows == 0) return true;
+    const LoopEquation<double>& e = *kick_.equation;
+    const RowMotions motions = inverse_along_combined(e, kick_.factor, arena_, combined, J, G);
+    if (!solve_cones()) return false;
+    push_by(solve_pushed(e, kick_.factor, arena_, problem.rows, J, p, kick_.free, combined.forces(p, doubles(combined.fewer)),
+                         motions, &kick_.residual));
+    return true;
+  }
+
+  /// Collect the active rows, and erase the stored states of all contacts.
+  void collect() {
     const ForceElements& elements = s_.plan.force_elements;
     for (const RigidContact& c : elements.all<RigidContact>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
     for (const CollisionContacts& c : elements.all<CollisionContacts>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
     for (const EndStop& stop : elements.all<EndStop>()) std::fill_n(x_.z + stop.iz, stop.states(), 0.0);
-    auto [problem, J, w, p, shift, expands, rebound] = pack(rows, v_free);
+    active_.emplace(pack(*rows_, kick_.v_free));
+    const int n = active_->problem.rows;
+    if (n == 0) return;
+    active_->combined = combine(*rows_, active_->problem, active_->J);
+    active_->problem.G = active_->G = doubles(n * n), active_->least = doubles(n);
+  }
+
+  /// Compute the impulses p of the active rows from G, without the effect of soft rows. Returns true if the cone problem was solved.
+  bool solve_cones() {
+    const auto& [problem, J, w, p, shift, expands, rebound, combined, G, least] = *active_;
     const int n = problem.rows, contacts = problem.contacts;
-    if (n == 0) return true;
-    double *G = doubles(n * n), *least = doubles(n);
-    problem.G = G;
-    const CombinedRows combined = combine(rows, problem, J);
-    const RowMotions motions = inverse_along_combined(e, factor, arena_, combined, J, G);
-    soft.soften(n, J, G);
-    if (gaps_ != GapTreatment::actual) close_gaps(rows, n, G, w, shift);
-    rest_on_loops(e, n, J, G, v_free, shift, w);
+    soft_->soften(n, J, G);
+    if (gaps_ != GapTreatment::actual) close_gaps(*rows_, n, G, w, shift);
+    rest_on_loops(*kick_.equation, n, J, G, kick_.v_free, shift, w);
     ConeSolution solution = solve_parts(problem, arena_, p, least, limit_);
     if (!solution.reached) return false;
     const bool bounces = std::any_of(rebound, rebound + contacts, [](double speed) { return speed < 0.0; });
@@ -445,15 +374,21 @@ class ContactStep {
     for (int i = 0; i < n; ++i)
       if (const double mobility = G[i * n + i]; mobility > 0.0) fastest = std::max(fastest, std::abs(w[i]) / std::sqrt(mobility));
     for (int i = 0; i < n; ++i) pushed_ |= std::abs(p[i]) * std::sqrt(G[i * n + i]) > 10.0 * cones::reached * fastest;
-    const double* x =
-        solve_pushed(e, factor, arena_, n, J, p, free_, combined.forces(p, doubles(combined.fewer)), motions, &left_.momentum);
-    std::fill(impulse_, impulse_ + nv_, 0.0), std::copy_n(x + nv_, tree_.loops.rows, impulse_ + nv_);
-    std::copy(x, x + nv_, v_end), soft.soften(v_end, impulse_ + nv_);
-    for (int c = 0; c < nv_; ++c) v_end[c] += x_.v[c];
-    for (int i = 0; i < n; ++i) subtract_scaled(impulse_, J + i * nv_, -p[i], nv_);
-    report_contacts(rows, least, least + 3 * contacts, solution.natural_map);
-    report_stops(rows, least + problem.first_interval());
     return true;
+  }
+  /// Set the velocities after the kick, and report the impulses. x: the solution with the impulses, before soft rows.
+  void push_by(const double* x) {
+    const auto& [problem, J, w, p, shift, expands, rebound, combined, G, least] = *active_;
+    double *impulse = kick_.impulse, *v_end = kick_.v_end;
+    std::fill(impulse, impulse + nv_, 0.0), std::copy_n(x + nv_, tree_.loops.rows, impulse + nv_);
+    std::copy(x, x + nv_, v_end), soft_->soften(v_end, impulse + nv_);
+    for (int c = 0; c < nv_; ++c) v_end[c] += x_.v[c];
+    add_impulses();
+    report_contacts(*rows_, least, least + 3 * problem.contacts, left_.natural_map);
+    report_stops(*rows_, least + problem.first_interval());
+  }
+  void add_impulses() {
+    for (int i = 0; i < active_->problem.rows; ++i) subtract_scaled(kick_.impulse, active_->J + i * nv_, -active_->p[i], nv_);
   }
 
   /// Treat small gaps as zero (attempts 3 and 4). The reason: if there are more contact points than degrees of freedom, even gaps of nanometres may
@@ -487,20 +422,6 @@ class ContactStep {
       const double change = solved ? closed[k] - w[at[k]] : at[k] % 3 == 0 ? -shift[at[k]] : 0.0;
       w[at[k]] += change, shift[at[k]] += change;
     }
-  }
-
-  /// Record the residuals of the step, if they exceed those of all earlier steps.
-  void note(StepRows& rows) {
-    if (!s_.record) return;
-    double sunk = 0.0;
-    for (const StepRow& row : rows) sunk = row.contact ? std::max(sunk, -row.distance) : sunk;
-    const auto most = [](double* noted, double now) { *noted = std::max(*noted, now); };
-    const Record<double>& record = *s_.record;
-    most(record.kinematics, left_.kinematics), most(record.positions, left_.positions), most(record.penetration, sunk),
-        most(record.momentum, left_.momentum);
-    most(record.primal, left_.cones.primal), most(record.dual, left_.cones.dual);
-    most(record.complementarity, left_.cones.complementarity), most(record.natural_map, left_.natural_map);
-    most(record.work, left_.cones.work);
   }
 
   /// Write the states of contacts: mean forces from the impulses of least norm. `moment`: impulses of the moments, stored after the impulses of all
@@ -548,19 +469,17 @@ class ContactStep {
   Arena& arena_;
   const SimulationState<double>& x_;
   SolverLimit& limit_;
-  double time_, h_;
+  double h_;
   int nv_;
   GapTreatment gaps_;
-  bool pushed_ = false, flows_ = false;  // flows: internal states of elements change
-  SoftForces soft_;  // stiffness and damping of force elements between bodies, at the middle of the step
-  // (nv + rows) generalised impulse of contacts, stops and dry friction (nv), then multipliers of loops (rows), which have the sign of the saddle
-  // equation's solutions
-  double* impulse_ = nullptr;
-  const double* free_ = nullptr;  // (nv + rows) solution of the kick without contact impulses, before soft rows
-  // (nv) derivative of the impulse of implicit terms with respect to the change of velocity, without the tree's springs; null: not required
-  double* late_ = nullptr;
+  bool pushed_ = false;
+  double fastest_ = 0.0;  // largest speed along all rows
+  ContactKick<double> kick_;
+  std::optional<SoftRows> soft_{};
+  std::optional<StepRows> rows_{};
+  std::optional<Packed> active_{};
   struct {
-    double positions = 0.0, kinematics = 0.0, momentum = 0.0, natural_map = 0.0;
+    double natural_map = 0.0;
     ConeResiduals cones;
   } left_;
 };
@@ -590,7 +509,7 @@ inline bool halved_step(System<double>& s, double time, double h, const Simulati
   const StepOutcome outcome = ContactStep(s, time, h, x, gaps, limit).take();
   if (outcome == StepOutcome::pushed || s.status != 0.0) return true;
   if (outcome == StepOutcome::free) {
-    if (!acts_on_velocities(s)) return true;
+    if (!acts_on_velocities(s.tree, s.plan)) return true;
     std::copy(x.q, x.q + size, full_step), std::copy(before, before + size, x.q);
     const Work<double> work = std::exchange(s.work, done);
     for (const double begin : {time, time + 0.5 * h})
@@ -619,5 +538,29 @@ inline void contact_step(System<double>& s, double time, double h, const Simulat
   }
   s.status = limit.interrupted ? interrupted : limit.exhausted ? exhausted : no_convergence;
 }
+
+// ---- Steps in lanes -----------------------------------------------------------------------------------------------------
+
+/// Return true if several runs can take steps in lanes. Other runs go one by one.
+inline bool contacts_go_in_lanes(const Tree& tree, const Plan& plan) {
+  const Loops& loops = tree.loops;
+  return !plan.variants && !tree.ties_links && !tree.has_nonlinear_forces && !tree.lacks_inertia && !loops.substructures &&
+         loops.dynamics.fronts == 0 && loops.rotor_rows == 0 && loops.pfaffian_values == 0 && !plan.drives_loop_joints &&
+         plan.force_elements.soft_rows() == 0 && !acts_on_velocities(tree, plan);
+}
+
+/// Take a step of several runs in lanes (kernels/contact_lanes.hpp).
+void contact_step_in_lanes(System<Packet<loop_lanes>>& s, double time, double h, const SimulationState<Packet<loop_lanes>>& x);
+
+// Parts of a step of one lane: see ContactStep. They are compiled in kernels/simulation_kernels.cpp only, with the step of a single run.
+ContactStep& begin_lane(System<double>& s, double time, double h, const SimulationState<double>& x);
+bool find_rows_of_lane(ContactStep& step, const Kinematics<double>& links);
+const double* pressed_in_lane(ContactStep& step);
+bool push_lane(ContactStep& step);
+const CombinedRows& choose_rows_of_lane(ContactStep& step);
+const double* solve_lane(ContactStep& step, double* fewer);
+bool complete_lane(ContactStep& step, const double* x);
+void note_lane(ContactStep& step);
+void contact_step_alone(System<double>& s, double time, double h, const SimulationState<double>& x);
 
 }  // namespace sarrus

@@ -16,41 +16,50 @@
 namespace sarrus {
 
 /// Stiffness and damping, for nonlinear forces their tangents, along the tree's joints, then along loop joints: [N m/rad, N/m], [N m s/rad, N s/m].
-struct LinearRates {
-  double *stiffness, *damping;
-  const double *stiffness_of_elements, *damping_of_elements;  // contributions of force elements
-  bool any = false, any_closing = false;
+template <class T> struct LinearRates {
+  T *stiffness, *damping;
+  const T *stiffness_of_elements, *damping_of_elements;  // contributions of force elements
+  T any = T(0.0);  // 1 if a joint of the tree has stiffness or damping, else 0
+  bool any_closing = false;  // true if a loop joint has stiffness or damping
 };
 
 /// Collect the stiffness and damping of joints in the state (q, v), and those of force elements in the last evaluation, which `s` stores. Negative
-/// slopes of nonlinear forces are not included, so that these forces are explicit.
-inline LinearRates linear_rates(System<double>& s, double time, const double* q, const double* v) {
+/// slopes of nonlinear forces are not included, so that these forces are explicit. In lanes, nonlinear forces are not supported.
+template <class T> LinearRates<T> linear_rates(System<T>& s, double time, const T* q, const T* v) {
   const Tree& tree = s.full_tree();  // here springs along angles of loop joints are included in this tree
   const int nv = tree.nv, all = nv + tree.loop_nv;
-  LinearRates rates = {s.arena.take<double>(all), s.arena.take<double>(all), s.stiffness, s.damping};
-  const auto begin = [&](int k, const PassiveTerms& f, const double* coordinates, const double* speed) {
-    rates.stiffness[k] = f.stiffness, rates.damping[k] = f.damping;
-    if (!f.nonlinear.has_forces()) return;
-    const double x = f.iq < 0 ? 0.0 : coordinates[f.iq] - f.rest;
-    rates.stiffness[k] = std::max(0.0, tangent_stiffness(f.stiffness, f.nonlinear, x));
-    rates.damping[k] = std::max(0.0, tangent_damping(f.damping, f.nonlinear, tree.numbers<double>(), speed[k]));
+  LinearRates<T> rates = {s.arena.template take<T>(all), s.arena.template take<T>(all), s.stiffness, s.damping};
+  const auto begin = [&](int k, const PassiveTerms& f, [[maybe_unused]] const T* coordinates, [[maybe_unused]] const T* speed) {
+    rates.stiffness[k] = T(f.stiffness), rates.damping[k] = T(f.damping);
+    if constexpr (std::is_same_v<T, double>) {
+      if (!f.nonlinear.has_forces()) return;
+      const double x = f.iq < 0 ? 0.0 : coordinates[f.iq] - f.rest;
+      rates.stiffness[k] = std::max(0.0, tangent_stiffness(f.stiffness, f.nonlinear, x));
+      rates.damping[k] = std::max(0.0, tangent_damping(f.damping, f.nonlinear, tree.numbers<double>(), speed[k]));
+    }
   };
   for (int k = 0; k < nv; ++k) begin(k, tree.passive[k], q, v);
   const auto end = tree.loop_motion + tree.loop_motions;
   const bool nonlinear = std::any_of(tree.loop_motion, end, [](const LoopMotion& joint) {
     return std::any_of(joint.terms, joint.terms + joint.nv, [](const PassiveTerms& f) { return f.nonlinear.has_forces(); });
   });
-  const AllJoints<double> joints = nonlinear ? s.joints(time, q, v) : AllJoints<double>{q, v, nullptr, nv};
+  const AllJoints<T> joints = nonlinear ? s.joints(T(time), q, v) : AllJoints<T>{q, v, nullptr, nv};
   for (const LoopMotion* joint = tree.loop_motion; joint < end; ++joint)
     for (int k = 0; k < joint->nv; ++k) begin(nv + joint->iv + k, joint->terms[k], joints.q + tree.nq + joint->iq, joints.v);
   for (int k = 0; k < all; ++k) rates.stiffness[k] += s.stiffness[k], rates.damping[k] += s.damping[k];
-  for (int k = 0; k < all; ++k) (k < nv ? rates.any : rates.any_closing) |= rates.stiffness[k] != 0.0 || rates.damping[k] != 0.0;
+  for (int k = 0; k < all; ++k) {
+    const auto acts = T(0.0) < abs(rates.stiffness[k]) + abs(rates.damping[k]);
+    if (k < nv)
+      rates.any = select(acts, T(1.0), rates.any);
+    else
+      rates.any_closing |= sarrus::any(acts);
+  }
   return rates;
 }
 
 /// Compute the inertia (nv) that each joint moves in the configuration q = 0: a mass, or the mean moment of inertia about the joint's origin; plus
 /// the armature.
-inline double* carried_inertia(const Tree& tree, Arena& arena) {
+inline const double* carried_inertia(const Tree& tree, Arena& arena) {
   struct Carried {
     double mass, spread;  // spread: integral of r^2 dm about the origin
     Vec3<double> moment;
@@ -85,6 +94,12 @@ inline double* carried_inertia(const Tree& tree, Arena& arena) {
 inline double implicit_share(double x) {
   if (x < 1e-3) return 0.5 + x * (1.0 / 12.0);
   return x < 1e3 ? 1.0 / (1.0 - std::exp(-x)) - 1.0 / x : 1.0;
+}
+template <int W> Packet<W> implicit_share(const Packet<W>& x) {
+  Packet<W> theta;
+  for (int l = 0; l < W; ++l)  // in most runs, all lanes have the same gains
+    lane(theta, l) = l > 0 && lane(x, l) == lane(x, l - 1) ? lane(theta, l - 1) : implicit_share(lane(x, l));
+  return theta;
 }
 
 }  // namespace sarrus

@@ -47,16 +47,16 @@ inline constexpr Tableau dopri5 = {7, dopri5_a, dopri5_b, dopri5_c, dopri5_error
 /// Functions that take one step (advance.hpp). The table of methods below refers to them.
 enum class Step : int { euler, semi_implicit, runge_kutta, implicit_midpoint, independent, contact, rosenbrock };
 
-/// Return true if a step function computes several states in lanes. The other step functions compute one state at a time, because values of the state
-/// determine their branches.
+/// Return true if a step function computes several states in lanes; steps with rigid contacts do so for most mechanisms (contacts_go_in_lanes()). The other
+/// step functions compute one state at a time, because values of the state determine their branches.
 inline constexpr bool in_lanes(Step step) {
   switch (step) {
     case Step::euler:
     case Step::semi_implicit:
-    case Step::runge_kutta: return true;
+    case Step::runge_kutta:
+    case Step::contact: return true;
     case Step::implicit_midpoint:
     case Step::independent:
-    case Step::contact:
     case Step::rosenbrock: return false;
   }
   return false;

@@ -8,7 +8,6 @@
 
 #include "../loops/constrained_dynamics.hpp"
 #include "glide.hpp"
-#include "soft_rows.hpp"
 
 namespace sarrus {
 
@@ -23,90 +22,89 @@ constexpr double slow = 1e-7;
 }  // namespace contact_steps
 
 /// Compute gravity, gyroscopic and Coriolis forces (nv) in uniform motion at v (glide.hpp), without joint forces and forces between links.
-inline void bias_forces(const Tree& tree, Arena& arena, const double* q, const double* v, double* force) {
+template <class T> void bias_forces(const Tree& tree, Arena& arena, const T* q, const T* v, T* force) {
   const Arena::Scope scope(arena);
   Tree bare = tree;
   bare.has_joint_forces = bare.ties_links = false;
-  double* a = arena.take<double>(tree.nv);
-  uniform_motion<double>(bare, v, a);
-  rnea<double>(bare, arena, RneaInput<double>{q, v, a}, force);
+  T* a = arena.take<T>(tree.nv);
+  uniform_motion<T>(bare, v, a);
+  rnea<T>(bare, arena, RneaInput<T>{q, v, a}, force);
 }
 
-class MidpointBias {
- public:
-  double* force;  // (nv) bias force: at v* before the iteration, at u after it
+template <class T> struct MidpointBias {
+  const Tree& tree;
+  Arena& arena;
+  const T *q, *v;
+  double h;
+  T *force, *expected;  // (nv) bias force: at v* before the iteration, at u after it; velocities that the iteration predicted
+  T rests = T(0.0);  // 1: nothing moves, and c(v*) replaces c(u)
 
-  MidpointBias(const Tree& tree, Arena& arena, const double* q, const double* v, double h)
-      : force(arena.take<double>(tree.nv)),
-        tree_(tree),
-        arena_(arena),
-        q_(q),
-        v_(v),
-        h_(h),
-        expected_(arena.take<double>(tree.nv)) {}
+  MidpointBias(const Tree& t, Arena& a, const T* q_middle, const T* v_begin, double step)
+      : tree(t), arena(a), q(q_middle), v(v_begin), h(step), force(a.take<T>(t.nv)), expected(a.take<T>(t.nv)) {}
 
   /// Replace the bias force c(v*) in the right-hand side e.b by c(u). `pressed` (nv): estimated generalised impulse of contacts. `share`: tolerance
-  /// relative to the velocities. Returns false if the iteration does not converge.
-  bool find(LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft, const double* pressed, double share) {
-    const Arena::Scope scope(arena_);
-    const int nv = tree_.nv, n = nv + e.matrix.rows;
-    double speed = 0.0;
-    for (int k = 0; k < nv; ++k) speed += square(v_[k]) * tree_.per_unit_square[k];
-    rests_ = square(h_) * speed <= square(contact_steps::slow);
-    if (rests_) return true;
-    double *mean = arena_.take<double>(nv), *x = arena_.take<double>(n), *now = arena_.take<double>(nv);
-    double size = in_metric(e.matrix, v_);
+  /// relative to the velocities. soften(x) adds the effect of springs and dampers between bodies to a solution. Returns 1 if the iteration converges,
+  /// else 0.
+  template <class Soften>
+  T find(LoopEquation<T>& e, const Factor<T>& factor, const T* pressed, const T& share, Soften&& soften) {
+    const Arena::Scope scope(arena);
+    const int nv = tree.nv, n = nv + e.matrix.rows;
+    T speed = T(0.0);
+    for (int k = 0; k < nv; ++k) speed += square(v[k]) * T(tree.per_unit_square[k]);
+    rests = select(T(square(h)) * speed > T(square(contact_steps::slow)), T(0.0), T(1.0));
+    auto active = rests < T(0.5);
+    if (!any(active)) return T(1.0);
+    T *mean = arena.take<T>(nv), *x = arena.take<T>(n), *now = arena.take<T>(nv);
+    T size = in_metric(e.matrix, v);
     for (int k = 0; k < nv; ++k) size += square(e.b[k]) * e.matrix.mobility[k];
-    if (tree_.ties_links) bias_forces(tree_, arena_, q_, v_, force);
-    double last = HUGE_VAL;
-    for (int round = 0; round < contact_steps::rounds; ++round) {
+    size = select(active, size, T(1.0));
+    if (tree.ties_links) bias_forces(tree, arena, q, v, force);
+    T last = T(1e150), converged = rests;
+    for (int round = 0; round < contact_steps::rounds && any(active); ++round) {
       std::copy(e.b, e.b + n, x);
       for (int k = 0; k < nv; ++k) x[k] += pressed[k];
-      solve_once(e, arena_, factor, x), soft.soften(x);
-      for (int k = 0; k < nv; ++k) mean[k] = v_[k] + 0.5 * x[k], expected_[k] = v_[k] + x[k];
-      bias_forces(tree_, arena_, q_, mean, now);
-      double change = 0.0;
+      solve_once(e, arena, factor, x), soften(x);
+      for (int k = 0; k < nv; ++k) mean[k] = v[k] + T(0.5) * x[k], expected[k] = select(active, v[k] + x[k], expected[k]);
+      bias_forces(tree, arena, q, static_cast<const T*>(mean), now);
+      T change = T(0.0);
       for (int k = 0; k < nv; ++k) {
-        const double by = h_ * (now[k] - force[k]);
-        e.b[k] -= by, force[k] = now[k], change += square(by) * e.matrix.mobility[k];
+        const T by = T(h) * (now[k] - force[k]);
+        e.b[k] = select(active, e.b[k] - by, e.b[k]), force[k] = select(active, now[k], force[k]);
+        change += square(by) * e.matrix.mobility[k];
       }
-      change = std::sqrt(change / size);
+      change = sqrt(change / size);
       // estimate of the next change: the first change is half the square of the rotation angle, and each later change is the previous one times half
       // this angle
-      const double next = change * std::min(round == 0 ? std::sqrt(change) : change / last, 1.0);
-      if (next <= share) return true;
-      if (round > 2 && !(change < last)) return change <= contact_steps::acceptable;
-      last = change;
+      const T next = change * least(round == 0 ? sqrt(change) : change / last, T(1.0));
+      const T precise = select(next > share, T(0.0), T(1.0)),
+              tolerable = select(change > T(contact_steps::acceptable), T(0.0), T(1.0));
+      const T stalls = round > 2 ? select(change < last, T(0.0), T(1.0)) : T(0.0);
+      converged = select(active, most(precise, stalls * tolerable), converged);
+      active = both(active, precise + stalls < T(0.5));
+      last = select(active, change, last);
     }
-    return last <= contact_steps::acceptable;
+    return select(active, select(last > T(contact_steps::acceptable), T(0.0), T(1.0)), converged);
   }
 
   /// Return true if v_end differs from the velocity that the iteration predicted by more than the fraction `share` of the velocities.
-  bool missed(const LoopEquation<double>& e, const double* v_end, double share) const {
-    if (rests_) return false;
-    const Arena::Scope scope(arena_);
-    double* off = arena_.take<double>(tree_.nv);
-    for (int k = 0; k < tree_.nv; ++k) off[k] = v_end[k] - expected_[k];
-    return in_metric(e.matrix, static_cast<const double*>(off)) > square(share) * in_metric(e.matrix, v_);
+  bool missed(const LoopEquation<T>& e, const T* v_end, double share) const {
+    if (rests > 0.5) return false;
+    const Arena::Scope scope(arena);
+    T* off = arena.take<T>(tree.nv);
+    for (int k = 0; k < tree.nv; ++k) off[k] = v_end[k] - expected[k];
+    return in_metric(e.matrix, static_cast<const T*>(off)) > square(share) * in_metric(e.matrix, v);
   }
 
   /// Replace e.b by the right-hand side with (c(v*) + c(v_end))/2.
-  void take_ends(LoopEquation<double>& e, const double* v_end) {
-    const Arena::Scope scope(arena_);
-    double *before = arena_.take<double>(tree_.nv), *after = arena_.take<double>(tree_.nv);
-    bias_forces(tree_, arena_, q_, v_, before), bias_forces(tree_, arena_, q_, v_end, after);
-    for (int k = 0; k < tree_.nv; ++k) {
-      const double mean = 0.5 * (before[k] + after[k]);
-      e.b[k] += h_ * (force[k] - mean), force[k] = mean;
+  void take_ends(LoopEquation<T>& e, const T* v_end) {
+    const Arena::Scope scope(arena);
+    T *before = arena.take<T>(tree.nv), *after = arena.take<T>(tree.nv);
+    bias_forces(tree, arena, q, v, before), bias_forces(tree, arena, q, v_end, after);
+    for (int k = 0; k < tree.nv; ++k) {
+      const T mean = T(0.5) * (before[k] + after[k]);
+      e.b[k] += T(h) * (force[k] - mean), force[k] = mean;
     }
   }
-
- private:
-  const Tree& tree_;
-  Arena& arena_;
-  const double *q_, *v_;
-  double h_, *expected_;
-  bool rests_ = false;
 };
 
 }  // namespace sarrus

@@ -31,7 +31,7 @@ constexpr double resolved = 0.1;
 class SoftRows {
  public:
   SoftRows(System<double>& s, double h, const AllJoints<double>& joints, const double* q, const double* v,
-           const LinearRates& rates, const SoftForces& elements)
+           const LinearRates<double>& rates, const SoftForces& elements)
       : tree_(s.tree), arena_(s.arena), h_(h), nv_(s.tree.nv), n_(nv_ + s.tree.loops.rows) {
     const int most = tree_.springs + tree_.loop_nv + elements.count;
     if (most == 0) return;

@@ -3,7 +3,6 @@
 
 #include "../contact/response.hpp"
 #include "system.hpp"
-#include "uniform_links.hpp"
 
 namespace sarrus {
 
@@ -55,15 +54,16 @@ struct StepRow {
 
 class StepRows {
  public:
-  StepRows(System<double>& s, const AllJoints<double>& joints, double h, const SimulationState<double>& x)
-      : s_(s), tree_(s.tree), arena_(s.arena), x_(x), h_(h), nv_(s.tree.nv) {
+  /// `links`: kinematics of all links in uniform motion (uniform_links.hpp); only necessary if there are contacts.
+  StepRows(System<double>& s, const AllJoints<double>& joints, double h, const SimulationState<double>& x,
+           const Kinematics<double>& links)
+      : s_(s), tree_(s.tree), arena_(s.arena), x_(x), h_(h), nv_(s.tree.nv), kinematics_(links) {
     gravity_ = std::sqrt(dot(tree_.gravity, tree_.gravity));
     const ForceElements& elements = s_.plan.force_elements;
     const auto& contacts = elements.all<RigidContact>();
     const auto& shapes = elements.all<CollisionContacts>();
     const auto& stops = elements.all<EndStop>();
     const Kinematics<double>& k = kinematics_;
-    if (!contacts.empty() || !shapes.empty()) kinematics_ = uniform_links(tree_, arena_, x_.q, x_.v);
     const Touching<double> touching = shapes.empty() ? Touching<double>{} : touching_shapes(*shapes.begin(), k);
     if (touching.failed) s_.status = caller_failed;
     stand_ = arena_.take<Standing>(touching.count);

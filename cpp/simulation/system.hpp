@@ -184,9 +184,10 @@ template <class T> struct System {
       }
       deliver(elements, e);
       for (int k = 0; k < all.nv; ++k) along[k] += limit ? sarrus::least(most(motor[k], T(-limit[k])), T(limit[k])) : motor[k];
-      if constexpr (std::is_same_v<T, double>)
-        for (int k = 0; stiffness && limit && k < all.nv; ++k)
-          if (!(std::abs(motor[k]) < limit[k])) stiffness[k] = damping[k] = 0.0;  // at its effort limit, a motor has no stiffness
+      for (int k = 0; stiffness && limit && k < all.nv; ++k) {  // at its effort limit, a motor has no stiffness
+        const auto within = abs(motor[k]) < T(limit[k]);
+        stiffness[k] = select(within, stiffness[k], T(0.0)), damping[k] = select(within, damping[k], T(0.0));
+      }
     }
     for (int k = 0; all.J && k < tree.nv; ++k) {
       tau[k] = along[k];
@@ -527,6 +528,8 @@ template <class T> T close_positions(LoopRows<T>& rows, Corrections<T>& correcti
     LeastMotion<T>& least = corrections.at(q);
     for (int round = 0; round < 8 && any(active); ++round) {
       integrate(tree, q, least.along(rows.phi, -1.0), moved);
+      for (int k = 0; width_of<T> > 1 && k < tree.nq; ++k)  // rows of finished lanes remain those at q
+        moved[k] = select(active, moved[k], q[k]);
       const T now = rows.evaluate(moved, phi_moved);
       const auto improved = both(active, now < residual), worse = residual < now;
       copy_where(improved, moved, q, tree.nq), copy_where(improved, phi_moved, rows.phi, rows.size());

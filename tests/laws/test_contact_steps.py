@@ -185,7 +185,7 @@ def test_neither_order_nor_number_of_runs_matter():
     other = sarrus.simulate(robot, q, v, 0.2, acting[::-1], **how)
     assert_allclose(other.q, run.q, atol=1e-6)
     many = sarrus.simulate_many(robot, np.array([q, q]), np.array([v, v]), 0.2, acting, **how)
-    assert_array_equal(many.q[0, -1], run.q[-1])
+    assert_allclose(many.q[0, -1], run.q[-1], atol=1e-9)  # rounding of lanes, along hits
 
 
 def thrown(length=1.0, mass=1.0, turn=(0.0, 0.0, 0.0)):

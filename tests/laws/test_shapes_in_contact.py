@@ -301,7 +301,7 @@ def test_it_goes_on_bit_for_bit():
 
 
 def test_many_runs_are_each_what_one_is():
-    """Bit for bit, with friction and restitution of each run, on one thread or two."""
+    """To rounding (of lanes, along hits), with friction and restitution of each run, on one thread or two."""
     robot, q, _ = four_bar()
     v = robot.project_velocity(q, 0.3 * np.random.default_rng(5).normal(size=(5, robot.nv)))
     mu, e = np.linspace(0.1, 0.9, 5), np.linspace(0.0, 0.6, 5)
@@ -311,8 +311,8 @@ def test_many_runs_are_each_what_one_is():
         )
         for k in range(5):
             one = contact(robot, q, v[k], 0.3, CollisionContacts(mu[k], e[k]), dt=2e-3)
-            assert_array_equal(runs.q[k, -1], one.q[-1])
-            assert_array_equal(runs.internal_state[k, -1], one.internal_state[-1])
+            assert_allclose(runs.q[k, -1], one.q[-1], atol=1e-9)
+            assert_allclose(runs.internal_state[k, -1], one.internal_state[-1], rtol=1e-6, atol=1e-6)
 
 
 def test_points_and_shapes_are_one():

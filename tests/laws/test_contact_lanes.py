@@ -1,0 +1,117 @@
+"""Runs with rigid contact in lanes: each agrees with the same run alone, and its bits do not depend on its company."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import sarrus
+from sarrus.control import PID, CollisionContacts, EndStop, RigidContact
+from sarrus.shapes import Box, Plane, Sphere
+
+RUNS = 16  # a multiple of the number of lanes, at every level
+SOME = 11  # not a multiple
+# rounding of lanes, multiplied by the hits of a run: a step's cones are solved to 1e-10
+ROUNDING = 1e-7
+
+
+def linkage(rng):
+    """Return falling four-bars of boxes: loops, corners on a plane, hits that bounce, and different friction in each run."""
+    b = sarrus.Builder("four-bar")
+    half = {"a": (0.1, 0.02, 0.02), "b": (0.02, 0.02, 0.1), "c": (0.1, 0.02, 0.02), "d": (0.02, 0.02, 0.1)}
+    for name, h in half.items():
+        b.add_body(name, sarrus.Inertia.box(0.5, np.multiply(h, 2.0)))
+        b.add_shape(name, Box(np.multiply(h, 2.0)))
+    b.add_shape("ground", Plane())
+    b.add_joint("float", sarrus.Free(), "ground", "a")
+    pins = (("a", "b", 1, 0), ("b", "c", 2, 1), ("c", "d", 3, 2), ("d", "a", 4, 3))
+    place = [(0, 0, -0.12), (0.12, 0, 0), (0, 0, 0.12), (-0.12, 0, 0)]
+    for k, (parent, child, at, of) in enumerate(pins):
+        b.add_joint(
+            f"pin{k}", sarrus.Revolute("y"), parent, child, at_parent=place[at % 4], at_child=place[of], loop=k == 3
+        )
+    b.set_home({"float": (0, 0, 0, 1, 0, 0, 0.3)})
+    robot = b.build()
+    q = np.tile(robot.assemble(), (RUNS, 1))
+    q[:, 6] = 0.262 + 0.03 * rng.random(RUNS)
+    v = robot.project_velocity(q, 0.2 * rng.normal(size=(RUNS, robot.nv)))
+    return robot, q, v, [CollisionContacts(np.linspace(0.1, 0.9, RUNS), np.linspace(0.0, 0.5, RUNS))], 2e-3
+
+
+def legs(rng):
+    """Return quadrupeds that land, with different gains; some motors reach their limits."""
+    robot = sarrus.mechanisms.quadruped()
+    b = robot.to_builder()
+    for foot in ("LF", "RF", "LH", "RH"):
+        at = np.linalg.inv(robot.pose(robot.assemble(), f"{foot}_shank")) @ robot.pose(robot.assemble(), f"{foot}_foot")
+        b.add_shape(f"{foot}_shank", Sphere(0.02), at[:3, 3], friction=0.7)
+    b.add_shape("ground", Plane(), (0, 0, -0.02), friction=0.7)
+    robot = b.build()
+    q = np.tile(robot.assemble(), (RUNS, 1))
+    home = robot.joint_states(q[0]).q
+    q[:, 6] += 0.004 * rng.random(RUNS)
+    v = 0.2 * rng.normal(size=(RUNS, robot.nv))
+    gains = np.linspace(100.0, 400.0, RUNS)
+    motors = [
+        PID(name, proportional=gains, integral=5.0, derivative=10.0, target=float(home[name][0]), limits=(-4.0, 4.0))
+        for name in robot.actuated
+    ]
+    return robot, q, v, motors, 1e-3
+
+
+def rails(rng):
+    """Return two blocks on a rail with end stops and dry friction, the second one above the ground."""
+    b = sarrus.Builder("rail")
+    b.add_body("cart", sarrus.Inertia.sphere(1.0, 0.1))
+    b.add_body("block", sarrus.Inertia.sphere(0.5, 0.1))
+    b.add_joint("slide", sarrus.Prismatic("x", friction=0.8, limits=(-0.1, 0.1)), "ground", "cart")
+    b.add_joint("lift", sarrus.Prismatic("z", damping=0.3, stiffness=5.0), "cart", "block")
+    b.add_frame("tip", "block")
+    robot = b.build()
+    q = np.c_[0.09 * (2 * rng.random(RUNS) - 1), 0.02 * rng.random(RUNS)]
+    v = np.c_[rng.normal(size=RUNS), -rng.random(RUNS)]
+    return (
+        robot,
+        q,
+        v,
+        [EndStop("slide"), RigidContact("tip", friction=np.linspace(0.1, 1.0, RUNS), restitution=0.3)],
+        2e-3,
+    )
+
+
+CASES = [linkage, legs, rails]
+
+
+def run_many(case, rows=slice(None), steps=60, **how):
+    robot, q, v, elements, dt = case(np.random.default_rng(3))
+    elements = [of_runs(x, rows) for x in elements]
+    return sarrus.simulate_many(robot, q[rows], v[rows], steps * dt, elements, dt=dt, method="contact", **how)
+
+
+def of_runs(element, rows):
+    """Return an element with the parameters of some runs."""
+    fields = {k: x[rows] for k, x in vars(element).items() if np.shape(x) == (RUNS,)}
+    return sarrus.control.__dict__[type(element).__name__](**{**vars(element), **fields})
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_is_what_one_is(case):
+    """With its internal states; the last runs, which do not fill the lanes, go one by one."""
+    runs = run_many(case, slice(0, SOME))
+    assert not runs.status.any()
+    robot, q, v, elements, dt = case(np.random.default_rng(3))
+    for k in range(SOME):
+        of_run = [of_runs(x, k) for x in elements]
+        one = sarrus.simulate(robot, q[k], v[k], 60 * dt, of_run, dt=dt, method="contact")
+        for x, y in ((runs.q, one.q), (runs.v, one.v), (runs.internal_state, one.internal_state)):
+            assert_allclose(x[k], y, rtol=ROUNDING, atol=ROUNDING * np.abs(y).max())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_company_does_not_matter(case):
+    """Bit for bit: other lanes, other runs beside them, threads."""
+    runs = run_many(case)
+    for rows in (np.arange(RUNS)[::-1], np.r_[7, 0:3, 9, 15, 4, 11]):
+        some = run_many(case, rows, threads=2)
+        assert_array_equal(some.q, runs.q[rows])
+        assert_array_equal(some.v, runs.v[rows])
+        assert_array_equal(some.internal_state, runs.internal_state[rows])
