@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "../kernels/batch.hpp"
 #include "../mobility/actuation.hpp"
@@ -165,14 +166,39 @@ py::object checked_choice(const Input& input, const Tree& t, PyObject* value, co
   return x->nd ? array : py::module_::import("numpy").attr("full")(size_of(input.size, t), array);
 }
 
+/// External wrenches of one state on a few frames.
+struct FewWrenches {
+  static constexpr int most = 8;
+  int count = 0;
+  Frame frame[most];
+  const double* value[most];
+
+  /// Return false for anything else than names of frames with six finite numbers each.
+  bool read(const Mechanism& m, PyObject* wrenches) {
+    if (!PyDict_CheckExact(wrenches) || PyDict_GET_SIZE(wrenches) > most) return false;
+    PyObject *name, *wrench;
+    for (Py_ssize_t at = 0; PyDict_Next(wrenches, &at, &name, &wrench); ++count) {
+      if (!PyUnicode_Check(name) || !is_plain(wrench) || proxy(wrench)->nd != 1 || proxy(wrench)->dimensions[0] != 6)
+        return false;
+      value[count] = reinterpret_cast<const double*>(proxy(wrench)->data);
+      const Mechanism::PlacedFrame* placed = m.find_frame(text(name));
+      if (!placed || !finite(value[count], 6)) return false;
+      frame[count] = {placed->link, placed->body, placed->X, ExpressedIn::frame, m.number_of(*placed)};
+    }
+    return true;
+  }
+};
+
 /// Evaluate the most frequent call of a control loop: one state in plain arrays, optionally with out=. Returns null, without any effect, for other
 /// calls.
 PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m, const Arguments& a) {
   const Tree& t = m.tree();
-  if (m.variants() || a.wrenches || a.threads || a.return_status ||
+  if (m.variants() || a.threads || a.return_status ||
       (info.pfaffian_values >= 0 && t.loops.pfaffian_values > 0 && !a.input[info.pfaffian_values]))
     return nullptr;
   if (answerless(m, info)) return nullptr;
+  std::optional<FewWrenches> loads;
+  if (a.wrenches && !loads.emplace().read(m, a.wrenches)) return nullptr;
   const double* in[max_inputs] = {};
   double number[max_inputs];
   std::int64_t count[max_inputs] = {};
@@ -211,6 +237,8 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
     out = reinterpret_cast<double*>(x->data);
     for (std::size_t i = 0; i < info.inputs.size(); ++i)
       if (in[i] && in[i] < out + size && out < in[i] + count[i]) return nullptr;
+    for (int k = 0; loads && k < loads->count; ++k)
+      if (loads->value[k] < out + size && out < loads->value[k] + 6) return nullptr;
     result = a.out;
     Py_INCREF(result);
   } else if (nd == 0) {
@@ -221,7 +249,8 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
   py::object keep = py::reinterpret_steal<py::object>(result);
   Parameters p = parameters(m, a);
   p.inputs = request.inputs;
-  const double status = kernels().single[op](t, p, in, nullptr, out);
+  if (loads) p.wrenches = loads->count, p.wrench_frame = loads->frame;
+  const double status = kernels().single[op](t, p, in, loads ? loads->value : nullptr, out);
   if (status != 0.0) explain(self, m, info, a, static_cast<signed char>(status), out, size);
   if (!finite(out, size)) explain(self, m, info, a, no_answer, out, size);
   return nd == 0 && !a.out ? PyFloat_FromDouble(scalar) : keep.release().ptr();

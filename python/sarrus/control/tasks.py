@@ -406,13 +406,12 @@ def _contradiction(hard: list[str], contacts: list[str]) -> str:
     return f"{fault}: {' and '.join([*hard, *contacts])}; {', or '.join(cures)}"
 
 
-def conflict(law: TaskControl, report: dict[str, Any]) -> str | None:
+def conflict(report: dict[str, Any]) -> str | None:
     """Return a message about limits or hard tasks that had to be violated; None if there are none."""
-    return {
-        0: None,
-        1: f"limits of motion violated: {', '.join(report['conflicts']) or 'none'}",
-        2: f"hard tasks violated, because these limits are reached: {', '.join(report['active'])}",
-    }[report["conflict"]]
+    if report["conflict"] == 1:
+        return f"limits of motion violated: {', '.join(report['conflicts']) or 'none'}"
+    reached = ", ".join(report["active"])
+    return f"hard tasks violated, because these limits are reached: {reached}" if report["conflict"] == 2 else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -448,9 +447,9 @@ class TaskSolution:
 
     @classmethod
     def _of(cls, law: TaskControl, report: dict[str, Any]) -> TaskSolution:
-        if (failure := refusal(law, report)) is not None:
+        if report["status"] and (failure := refusal(law, report)) is not None:
             raise StateError(failure)
-        report["status"] = conflict(law, report) or "solved"
+        report["status"] = "solved" if report["conflict"] == 0 else conflict(report)
         del report["conflict"]
         made = object.__new__(cls)
         made.__dict__.update(report, _tasks=law._tasks)
@@ -665,7 +664,7 @@ class TaskControl(Element):
     def _refusal(self, t: float, q: Array, v: Array) -> str | None:
         """Return the message about conflicting tasks, contacts and limits in this state, in which a simulation failed; None without conflict."""
         report = self._core.report(t, q, v, np.zeros(self._core.call_size), self._none)
-        return None if report["status"] in STATES_AT_FAULT else refusal(self, report) or conflict(self, report)
+        return None if report["status"] in STATES_AT_FAULT else refusal(self, report) or conflict(report)
 
     @property
     def native(self) -> bool:

@@ -258,3 +258,28 @@ def test_states_without_a_result():
                 except (sarrus.SarrusError, TypeError, ValueError) as error:
                     ends.append((type(error), str(error).replace("\n", " ")))
             assert ends[0] == ends[1] or "list" in str(ends[1])
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 10])
+def test_wrenches(count):
+    """A few wrenches take the short way, many the general one; the results agree with those of lists, and errors name the wrench."""
+    robot = COMPOSED["delta"]
+    q, zero = robot.assemble(), np.zeros(robot.nv)
+    pushes = {frame: np.arange(6.0) + k for k, frame in enumerate(robot.frames[:count])}
+    assert len(pushes) == count
+    for function in (robot.forward_dynamics, robot.inverse_dynamics, robot.bias_forces, robot.actuator_efforts):
+        state = (q, zero) if function == robot.bias_forces else (q, zero, zero)
+        short = function(*state, wrenches=pushes)
+        general = function(*state, wrenches={frame: x.tolist() for frame, x in pushes.items()})
+        np.testing.assert_array_equal(short, general)
+    for frame in pushes:
+        for wrong, error, match in (
+            (np.full(6, np.nan), sarrus.StateError, "wrenches"), (np.zeros(5), sarrus.ShapeError, "wrenches"), (np.full(6, 1j), TypeError, "wrenches"),
+        ):  # fmt: skip
+            with pytest.raises(error, match=match):
+                robot.forward_dynamics(q, zero, zero, wrenches=pushes | {frame: wrong})
+    with pytest.raises(sarrus.NameNotFoundError, match="nobody"):
+        robot.forward_dynamics(q, zero, zero, wrenches=pushes | {"nobody": np.zeros(6)})
+    memory = np.zeros(robot.nv)
+    with pytest.raises(sarrus.ShapeError, match="shares memory"):
+        robot.forward_dynamics(q, zero, zero, wrenches={"platform": memory[:6]}, out=memory)
