@@ -10,6 +10,14 @@
 namespace sarrus {
 namespace {
 
+/// An expression that is an entry of an array is read again from there if it has not been used for this number of statements. Otherwise compilers
+/// for a GPU would keep it in a register, or store it a second time.
+constexpr int far = 50;
+struct Stored {
+  std::string place;
+  int used;  // number of the statement that used it last
+};
+
 bool stands_by_itself(const Graph& g, int i) { return g[i].op == Op::constant || g[i].op == Op::input; }
 
 /// Return the expressions in the order in which the algorithm recorded them.
@@ -147,8 +155,8 @@ template <class Words> std::string written(const Expression& e, const Words& x, 
   return {};
 }
 
-/// Write a function. `prefix`: name of the generated function, with which the names of called functions begin. A function other than the generated
-/// one reads its arguments where they are used, and writes its results where they are computed, so that registers become free; its arrays are distinct.
+/// Write a function. `prefix`: name of the generated function, with which the names of called functions begin. Arguments are read where they are used.
+/// A function other than the generated one writes its results where they are computed, so that registers become free; its arrays are distinct.
 C99Function written(const Graph& g, const std::string& prefix, const std::string& name, const NamedIds& inputs,
                     const NamedIds& outputs, int status, std::set<int>& called) {
   const std::string real = g.single ? "float" : "double", f = g.single ? "f" : "";
@@ -162,6 +170,7 @@ C99Function written(const Graph& g, const std::string& prefix, const std::string
   const auto computed = std::count_if(order.begin(), order.end(), [&](int i) { return g[i].op != Op::result; });
   C99Function function = {"", "", {}, counted(g, order), static_cast<int>(computed), alive(g, order, results, inner), false};
   std::map<int, std::string> term, unread;  // unread: arguments that have not been used so far
+  std::map<int, Stored> stored;  // expressions that are entries of arrays
   std::multimap<int, std::string> places;  // entries of arrays that have the value of an expression
   std::string arguments, body;
   const auto declare = [&](const std::string& type, const std::string& array, std::size_t size) {
@@ -174,24 +183,30 @@ C99Function written(const Graph& g, const std::string& prefix, const std::string
     for (std::size_t k = 0; k < ids.size(); ++k) {
       if (!live[static_cast<std::size_t>(ids[k])] || !term.emplace(ids[k], array + "_" + std::to_string(k)).second) continue;
       used = true;
-      if (inner) unread[ids[k]] = array + "[" + std::to_string(k) + "]";
-      if (!inner) body += "  const " + real + " " + term[ids[k]] + " = " + array + "[" + std::to_string(k) + "];\n";
+      unread[ids[k]] = array + "[" + std::to_string(k) + "]";
+      stored[ids[k]] = {unread[ids[k]], 0};
     }
     if (!used) body += "  (void)" + array + ";\n";
   }
   for (const auto& [array, ids] : outputs)
     declare(real, array, ids.size()), body += ids.empty() ? "  (void)" + array + ";\n" : "";
 
+  int now = 0, again = 0;  // statements so far; expressions that are read again
   const auto x = [&](int i) {
     if (const auto at = unread.find(i); at != unread.end()) {
       body += "  const " + real + " " + term[i] + " = " + at->second + ";\n";
       unread.erase(at);
+    } else if (const auto entry = stored.find(i); entry != stored.end() && now - entry->second.used > far) {
+      term[i] = "sarrus_again" + std::to_string(again++);
+      body += "  const " + real + " " + term[i] + " = " + entry->second.place + ";\n";
     }
+    if (const auto entry = stored.find(i); entry != stored.end()) entry->second.used = now;
     return g[i].op == Op::constant ? digits(g[i].number, g.single) : term.at(i);
   };
   const auto put = [&](int i) {
     const auto [first, last] = places.equal_range(i);
     for (auto at = first; at != last; ++at) body += "  " + at->second + " = " + term.at(i) + ";\n";
+    if (first != last) stored.emplace(i, Stored{first->second, now});
   };
   std::map<int, std::pair<int, int>> turns;  // for each angle, the expressions of its sine and its cosine, if they are used
   for (const int i : order) {
@@ -239,6 +254,7 @@ C99Function written(const Graph& g, const std::string& prefix, const std::string
   int count = 0;
   std::set<int> made;  // calls so far
   for (const int i : order) {
+    ++now;
     if (term.count(i)) continue;  // this sine (or cosine) has been written together with the cosine (or sine) of the same angle
     const Expression& e = g[i];
     const int a = e.operand[0];
@@ -271,6 +287,11 @@ C99Function written(const Graph& g, const std::string& prefix, const std::string
     if (partner >= 0) put(partner);
     function.turns = true;
   }
+  // results may overwrite arguments: none is read after the first of them
+  for (const auto& [array, ids] : outputs)
+    for (const int i : ids)
+      if (!inner && unread.count(i)) x(i);
+  stored.clear();
   for (const auto& [array, ids] : outputs)
     for (std::size_t k = 0; !inner && k < ids.size(); ++k)
       body += "  " + array + "[" + std::to_string(k) + "] = " + x(ids[k]) + ";\n";

@@ -154,5 +154,6 @@ def in_reals(text: str) -> str:
     """Return C code in which `real` replaces the floating-point type: a number on the GPU, the numbers of several worlds on a processor."""
     text = re.sub(r"^int ", "real ", re.sub(r"\b(double|float)\b", "real", text)).replace("const int ", "const flags ")
     text = text.replace("return (int)", "return real{} + ")
+    text = re.sub(r"(sarrus_again\d+ = )(.*);", r"\1SARRUS_AGAIN(\2);", text)
     text = re.sub(r"(\] = )(-?[\d.]\S*;)", r"\1real{} + \2", text)  # constants
     return re.sub(r"(?<=\] = \{).*(?=\};)", lambda at: ", ".join(f"real{{}} + {x}" for x in at[0].split(", ")), text)

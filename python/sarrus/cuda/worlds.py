@@ -58,6 +58,7 @@ class Worlds:
     ----------
     q, v, z : arrays (count, nq), (count, nv), (count, states) on the device: the state [rad, m; rad/s, m/s], and internal states of the elements. A
         number of all worlds is contiguous. The arrays may be written
+    variants : number of variants of the mechanism and of its elements
     variant : (count,), int32: indices of the worlds' variants; zeros if there are none
     time : (count,) times since the worlds' resets [s], float64
     status : (count,), int32: 0 valid; 2 no result; 3 inconsistent constraints; 5 open loops; increased by 8 if a decision of the sample states does not

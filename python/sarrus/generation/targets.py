@@ -15,6 +15,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from importlib.resources import files
 from io import BytesIO
@@ -170,9 +171,11 @@ def _cuda(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[
         rows = [f"{key} + {np.size(x)} * sarrus_i" for key, x in (*f.inputs.items(), *f.results.items())]
         call = f"{f.name}({_listed(rows)})"
         status = f"sarrus_status[sarrus_i] = {call}" if f.returns_status else f"{call};\n  sarrus_status[sarrus_i] = 0"
-        texts += (f"static __device__ __noinline__ {text}" for text in f.text.called)
+        # volatile: a number that an array contains is read again, instead of kept in a register or stored a second time
+        again = partial(re.sub, r"(sarrus_again\d+ = )(.*);", rf"\1*(volatile const {real} *)&\2;")
+        texts += (f"static __device__ __noinline__ {again(text)}" for text in f.text.called)
         texts.append(
-            f"static __device__ {f.text.definition}\n"
+            f"static __device__ {again(f.text.definition)}\n"
             f'extern "C" __global__ void {f.name}_batch(long sarrus_states, {_listed(arguments)}, int *sarrus_status) {{\n'
             "  const long sarrus_i = blockIdx.x * (long)blockDim.x + threadIdx.x;\n  if (sarrus_i >= sarrus_states) return;\n"
             f"  {status};\n}}\n"
