@@ -19,7 +19,8 @@ namespace sarrus {
 inline bool steps_by_products(const Tree& tree, const Plan& plan, bool moves) {
   bool yes = !nonholonomic(tree) && tree.loops.rotor_rows == 0;
   if (moves) yes &= facts(plan.method).in_lanes() && !facts(plan.method).adaptive();
-  if (tree.loops.rows > 0) yes &= plan.stabilisation == Stabilisation::projection || (moves && plan.stabilisation == Stabilisation::none);
+  if (tree.loops.rows > 0)
+    yes &= plan.stabilisation == Stabilisation::projection || (moves && plan.stabilisation == Stabilisation::none);
   for (int i = 0; i < tree.loop_motions; ++i) yes &= !tree.loop_motion[i].has_armature;
   return yes;
 }
@@ -68,7 +69,8 @@ template <class P> class RepeatedStep {
   static constexpr int most_stages = 4;
   static constexpr double rounding = 3e-12;  // motions below this value, in the plan's units, are treated as zero
   static constexpr double none_[] = {0.0}, unit_weight_[] = {1.0};
-  static constexpr Tableau rest = {0, none_, none_, none_, nullptr, nullptr}, euler = {1, none_, unit_weight_, none_, nullptr, nullptr};
+  static constexpr Tableau rest = {0, none_, none_, none_, nullptr, nullptr},
+                           euler = {1, none_, unit_weight_, none_, nullptr, nullptr};
 
   /// State after a step along weighted slopes. y is the weighted sum of the slopes: of the argument u, or of the coordinates.
   struct Point {
@@ -158,6 +160,13 @@ template <class P> class RepeatedStep {
     return to;
   }
 
+  /// Return the tree without gravity and springs: at rest, its inverse dynamics is M a.
+  Tree with_inertias_only() const {
+    Tree tree = tree_;
+    tree.gravity = Vec3<double>::Zero();
+    tree.has_joint_forces = tree.ties_links = false;
+    return tree;
+  }
   /// Return true if q and v satisfy the loops to rounding.
   bool starts_on_loops(const P& time, const P* x) {
     if (!projects()) return true;

@@ -76,10 +76,12 @@ template <class P> class StepMatrices : RepeatedStep<P> {
 
  private:
   using Base = RepeatedStep<P>;
-  using typename Base::Varied, typename Base::Point, typename Base::Stage, typename Base::Closing;
+  using Base::most_stages, Base::shakes, Base::repeat, Base::take, Base::constant, Base::system, Base::solve_finely,
+      Base::with_inertias_only;
+  using Base::sees_state_, Base::ny_, Base::numbers_, Base::time_, Base::h_, Base::tableau_, Base::stage_, Base::end_,
+      Base::closing_;
   using Base::tree_, Base::arena_, Base::plan_, Base::n_, Base::nz_, Base::rows_, Base::on_u_, Base::follows_, Base::by_rates_;
-  using Base::sees_state_, Base::ny_, Base::numbers_, Base::time_, Base::h_, Base::tableau_, Base::stage_, Base::end_, Base::closing_;
-  using Base::most_stages, Base::shakes, Base::repeat, Base::take, Base::constant, Base::system, Base::solve_finely;
+  using typename Base::Varied, typename Base::Point, typename Base::Stage, typename Base::Closing;
 
   /// Change of the initial state: displacement, changes of v and z (contiguous), and change of the coordinates.
   struct Column {
@@ -121,7 +123,8 @@ template <class P> class StepMatrices : RepeatedStep<P> {
     const Arena::Scope scope(arena_);
     Varied* q = arena_.template take<Varied>(tree_.nq);
     if (on_u_)
-      integrate(tree_, static_cast<const Varied*>(displaced(x_, from.q)), static_cast<const Varied*>(with_rates(at.y, to.y, n_)), q);
+      integrate(tree_, static_cast<const Varied*>(displaced(x_, from.q)), static_cast<const Varied*>(with_rates(at.y, to.y, n_)),
+                q);
     else
       for (int k = 0; k < tree_.nq; ++k) q[k] = {at.q[k], from.coordinates[k] + to.y[k]};
     take_rates(q, tree_.nq, to.q);
@@ -182,9 +185,7 @@ template <class P> class StepMatrices : RepeatedStep<P> {
   class Projection {
    public:
     Projection(const StepMatrices& step, const Closing& closing, const P* after)
-        : s_(step), c_(closing), weightless_(step.tree_), rest_(zeros<P>(step.arena_, step.n_)) {
-      weightless_.gravity = Vec3<double>::Zero();
-      weightless_.has_joint_forces = weightless_.ties_links = false;
+        : s_(step), c_(closing), weightless_(step.with_inertias_only()), rest_(zeros<P>(step.arena_, step.n_)) {
       at_start_ = {c_.q, rest_, nullptr}, at_end_ = {after, after + s_.tree_.nq, nullptr};
       at_start_.time = at_end_.time = &c_.time;
       if (c_.turns) bend(by_u_, c_.u, c_.y);
@@ -198,11 +199,14 @@ template <class P> class StepMatrices : RepeatedStep<P> {
       const int n = s_.n_;
       const Arena::Scope scope(s_.arena_);
       const P* start = copy(by.d);
-      const auto carried = [&](const P* u, P* d) { carry(start, u, d); };
-      solve(by_u_, start, nullptr, carried, by.d);
-      if (!velocities) return;
       Sides<P> turned(s_.arena_, n + s_.rows_);
-      end_->turn_rows(by.d, turned);
+      P moves = P(0.0);
+      for (int k = 0; k < n; ++k) moves = most(moves, abs(start[k]));
+      if (any(moves > P(0.0))) {
+        solve(by_u_, start, nullptr, [&](const P* u, P* d) { carry(start, u, d); }, by.d);
+        if (velocities) end_->turn_rows(by.d, turned);
+      }
+      if (!velocities) return;
       const P* before = copy(by.v);
       const auto added = [&](const P* w, P* v) {
         for (int k = 0; k < n; ++k) v[k] = before[k] + w[k];
@@ -231,7 +235,7 @@ template <class P> class StepMatrices : RepeatedStep<P> {
       if (rates) rates->add({d, nullptr}, side);
       P *change = s_.take(n), *left = s_.take(row_count), before = P(HUGE_VAL);
       std::fill(change, change + n, P(0.0)), std::fill(side.b + n, side.b + n + row_count, P(0.0));
-      constexpr int most_rounds = 12;
+      constexpr int most_rounds = 60;
       for (int round = 0;; ++round) {
         const Arena::Scope scope(s_.arena_);
         map(change, result);
@@ -245,7 +249,7 @@ template <class P> class StepMatrices : RepeatedStep<P> {
         }
         // dependent rows may keep a residual at rounding level
         if (round > 0 && (!any(off > size * P(1e-14)) || !any(off < before))) return;
-        before = off * P(0.5);
+        before = off * P(0.9);
         const P* solved = s_.solve_finely(c_, side.b);
         std::copy(solved, solved + n, change);
       }
@@ -265,7 +269,7 @@ template <class P> class StepMatrices : RepeatedStep<P> {
 
     const StepMatrices& s_;
     const Closing& c_;
-    Tree weightless_;
+    const Tree weightless_;
     const P* rest_;
     LoopInput<P> at_start_{}, at_end_{};
     std::optional<MotionRates<P, P>> by_u_, by_w_, end_;

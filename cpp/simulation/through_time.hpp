@@ -38,18 +38,21 @@ class ThroughTime {
   /// Propagate the derivatives S (runs, samples + 1, tangent, columns) from sample to sample. On entry, the first sample of each run contains the
   /// derivatives of the initial state.
   void forward(int columns, const int* parameter, double* S, Count begin, Count end) const {
-    const Count m = tangent(), wide = m * columns, all = samples_.schedule.samples() + 1;
+    const Count wide = static_cast<Count>(tangent()) * columns, all = samples_.schedule.samples() + 1;
     std::vector<double> now((end - begin) * wide);
     for (Count i = begin; i < end; ++i) std::copy_n(S + i * all * wide, wide, now.data() + (i - begin) * wide);
-    if (starts_on_loops()) s_.kernels.push_forward(s_.tree, plan_, start(begin), {now.data(), columns, parameter}, 0, end - begin);
-    for (Count i = begin; i < end; ++i) std::copy_n(now.data() + (i - begin) * wide, wide, S + i * all * wide);
-    const IndependentChanges changes(*this, columns, parameter, now);
+    const Propagated changes(*this, columns, parameter, now, begin, end);
+    const auto keep = [&](Count k) {
+      for (Count i = begin; i < end; ++i) changes.expand(now.data(), i - begin, S + (i * all + k) * wide);
+    };
+    if (starts_on_loops()) s_.kernels.push_forward(s_.tree, plan_, start(begin), changes.columns(now), 0, end - begin);
+    keep(0);
     for (Count k = 0; k + 1 < all; ++k) {
       each_range(k, begin, end, false, [&](StepRange range) {
         range.onto = Onto::none;
-        s_.kernels.push_forward(s_.tree, plan_, range, changes.steps(now.data()), 0, end - begin);
+        s_.kernels.push_forward(s_.tree, plan_, range, changes.columns(now), 0, end - begin);
       });
-      for (Count i = begin; i < end; ++i) changes.expand(now.data(), i - begin, S + (i * all + k + 1) * wide);
+      keep(k + 1);
     }
   }
 
@@ -71,59 +74,66 @@ class ThroughTime {
   }
 
  private:
-  /// Changes of several runs in the form that goes through the steps: only independent columns, if the loops make others depend on them, and columns
-  /// that change parameters.
-  class IndependentChanges {
+  /// Columns of changes that are propagated: all of them; or, if the derivatives by all changes of states on loops are wanted, those of independent
+  /// changes, of internal states and of parameters.
+  class Propagated {
    public:
-    IndependentChanges(const ThroughTime& time, int columns, const int* parameter, std::vector<double>& S)
-        : m_(time.tangent()), columns_(columns), parameter_(parameter, parameter + columns) {
-      const int of_state = static_cast<int>(std::find_if(parameter, parameter + columns, [](int p) { return p >= 0; }) - parameter);
-      const bool last = std::all_of(parameter + of_state, parameter + columns, [](int p) { return p >= 0; });
-      if (!last || time.independent_ >= of_state) return;
-      std::vector<double> unit(m_), state(m_ * of_state);
-      for (int r = 0; r < m_; ++r) {
-        const int z = r - 2 * time.s_.tree.nv;
-        unit[r] = z < 0 ? Plan::unit_of(time.plan_.velocity_unit, r % time.s_.tree.nv) : Plan::unit_of(time.plan_.z_unit, z);
-      }
-      const Count runs = static_cast<Count>(S.size()) / (m_ * columns);
+    /// S: changes of the runs from `begin` to `end`; replaced by the columns to propagate.
+    Propagated(const ThroughTime& time, int columns, const int* parameter, std::vector<double>& S, Count begin, Count end)
+        : nv_(time.s_.tree.nv), m_(time.tangent()), all_(columns), parameter_(parameter, parameter + columns) {
+      const int freedom = time.freedom_;
+      if (freedom >= nv_ || columns < m_ || !is_identity(S)) return;
+      const Count runs = end - begin;
+      std::vector<double> P(runs * m_ * nv_), block(static_cast<std::size_t>(nv_) * nv_), unit(nv_);
+      const std::vector<int> none(nv_, -1);
+      for (Count i = 0; i < runs; ++i)
+        for (int k = 0; k < nv_; ++k) P[(i * m_ + nv_ + k) * nv_ + k] = 1.0;
+      time.s_.kernels.push_forward(time.s_.tree, time.plan_, time.start(begin), {P.data(), nv_, none.data()}, 0, runs);
+      for (int k = 0; k < nv_; ++k) unit[k] = Plan::unit_of(time.plan_.velocity_unit, k);
       for (Count i = 0; i < runs; ++i) {
-        for (int r = 0; r < m_; ++r) std::copy_n(S.data() + (i * m_ + r) * columns, of_state, state.data() + r * of_state);
-        of_run_.emplace_back(m_, of_state, state.data(), unit.data(), time.independent_);
-        if (of_run_.back().is_complete()) continue;
+        of_run_.emplace_back(nv_, P.data() + (i * m_ + nv_) * nv_, unit.data(), freedom);
+        if (of_run_.back().are_all) continue;
         of_run_.clear();
         return;
       }
-      kept_ = time.independent_, first_parameter_ = of_state;
-      parameter_.erase(parameter_.begin(), parameter_.begin() + of_state), parameter_.insert(parameter_.begin(), kept_, -1);
-      const int fewer = static_cast<int>(parameter_.size());
-      for (Count i = 0; i < runs; ++i)  // in place, because the rows become shorter
-        for (int r = 0; r < m_; ++r) {
-          const std::vector<double> row(S.data() + (i * m_ + r) * columns, S.data() + (i * m_ + r + 1) * columns);
-          double* to = S.data() + (i * m_ + r) * fewer;
-          const std::vector<int>& chosen = of_run_[i].chosen;
-          for (int c = 0; c < kept_; ++c) to[c] = c < static_cast<int>(chosen.size()) ? row[chosen[c]] : 0.0;
-          std::copy(row.begin() + of_state, row.end(), to + kept_);
-        }
+      const int fewer = columns - 2 * (nv_ - freedom);
+      parameter_.erase(parameter_.begin(), parameter_.begin() + 2 * (nv_ - freedom));
+      std::fill(S.begin(), S.end(), 0.0);
+      for (Count i = 0; i < runs; ++i) {
+        double* of_run = S.data() + i * m_ * fewer;
+        for (int c = 0; c < freedom; ++c)
+          for (const int part : {0, 1}) of_run[(part * nv_ + of_run_[i].chosen[c]) * fewer + part * freedom + c] = 1.0;
+        for (int z = 0; z < m_ - 2 * nv_; ++z) of_run[(2 * nv_ + z) * fewer + 2 * freedom + z] = 1.0;
+      }
+      freedom_ = freedom;
     }
-    Changes steps(double* S) const { return {S, static_cast<int>(parameter_.size()), parameter_.data()}; }
-    /// Compute the changes (m x columns) of one run.
+    Changes columns(std::vector<double>& S) const { return {S.data(), static_cast<int>(parameter_.size()), parameter_.data()}; }
+    /// Compute all changes (m x columns) of one run.
     void expand(const double* S, Count run, double* to) const {
-      const Count wide = static_cast<Count>(parameter_.size());
-      for (int r = 0; r < m_; ++r, to += columns_) {
-        const double* row = S + (run * m_ + r) * wide;
+      const int wide = static_cast<int>(parameter_.size());
+      for (const double* row = S + run * m_ * wide; row < S + (run + 1) * m_ * wide; row += wide, to += all_) {
         if (of_run_.empty()) {
-          std::copy_n(row, columns_, to);
+          std::copy_n(row, all_, to);
           continue;
         }
-        of_run_[run].expand(row, to);
-        std::copy_n(row + kept_, columns_ - first_parameter_, to + first_parameter_);
+        of_run_[run].expand(row, to), of_run_[run].expand(row + freedom_, to + nv_);
+        std::copy(row + 2 * freedom_, row + wide, to + 2 * nv_);
       }
     }
 
    private:
-    int m_, columns_, kept_ = 0, first_parameter_ = 0;
+    /// Return true if the changes of all runs are those of each velocity, internal state and parameter alone.
+    bool is_identity(const std::vector<double>& S) const {
+      for (int c = 0; c < all_; ++c)
+        if ((parameter_[c] < 0) != (c < m_)) return false;
+      for (std::size_t k = 0; k < S.size(); ++k)
+        if (S[k] != (static_cast<int>(k % all_) == static_cast<int>(k / all_ % m_) ? 1.0 : 0.0)) return false;
+      return true;
+    }
+
+    int nv_, m_, all_, freedom_ = 0;
     std::vector<int> parameter_;
-    std::vector<IndependentColumns> of_run_;
+    std::vector<IndependentColumns> of_run_;  // empty: all changes are propagated
   };
 
   bool projects() const { return s_.tree.loops.rows > 0 && plan_.stabilisation == Stabilisation::projection; }
@@ -153,7 +163,7 @@ class ThroughTime {
   /// steps leave velocities slightly off the loops: see advance.hpp.
   void count_freedoms() {
     const int nv = s_.tree.nv, m = tangent();
-    freedoms_[0] = freedoms_[1] = nv, independent_ = m;
+    freedoms_[0] = freedoms_[1] = nv, freedom_ = nv;
     onto_ = Onto::none;
     if (!projects() || samples_.runs == 0) return;
     onto_ = Onto::loops;
@@ -167,7 +177,7 @@ class ThroughTime {
       freedoms_[part] = static_cast<int>(std::lround(trace));
       if (std::abs(trace - freedoms_[part]) > 1e-6) samples_.status[0] = inconsistent_constraints;
     }
-    independent_ = freedoms_[0] + freedoms_[1] + plan_.force_elements.nz;
+    if (holonomic_throughout() && closes_ < 0.5) freedom_ = freedoms_[0];
     if (plan_.method == Method::semi_implicit && holonomic_throughout() && closes_ < 0.5)
       onto_ = Onto::positions, freedoms_[1] = nv;
   }
@@ -227,7 +237,7 @@ class ThroughTime {
   Plan plan_;
   double closes_ = 0.0;  // 1 if stages are projected onto the loops
   int freedoms_[2];
-  int independent_;  // number of independent changes of a state on the loops
+  int freedom_;  // number of independent velocities, if displacements have the same directions; else nv
   Onto onto_;
 };
 

@@ -120,6 +120,30 @@ def test_of_the_gallery(name, method):
     assert_close(np.hstack([found.q, found.v]) @ directions.T, wanted, 1e-5 if name == "bennett" else 1e-8)
 
 
+@pytest.mark.parametrize("method", METHODS[:-1])
+@pytest.mark.parametrize("name", ["stewart", "delta", "tensegrity_prism"])
+def test_long_steps_agree_both_ways(name, method):
+    """In long steps projections are large, so the changes of their directions count. The prism has springs between bodies, which do no work in them."""
+    robot = getattr(sarrus.mechanisms, name)()
+    q = robot.assemble()
+    v, w = robot.project_velocity(q, np.random.default_rng(0).normal(size=robot.nv)), np.ones(robot.nv)
+    J, found = (f(robot, q, v, 0.01, *args, method=method) for f, args in ((D.step, ()), (D.step_vjp, (w, w))))
+    assert_close(np.concatenate([found.q, found.v]), np.tile(w, 2) @ np.hstack([J.q, J.v]), 1e-11)
+
+
+def test_only_independent_changes_are_needed():
+    """Derivatives by all changes are those by each change alone, though only as many as there are degrees of freedom go through the steps."""
+    robot = sarrus.mechanisms.delta()
+    q = robot.assemble()
+    v = robot.project_velocity(q, np.random.default_rng(0).normal(size=robot.nv))
+    for method in ("rk4", "implicit_midpoint"):
+        J = D.step(robot, q, v, 0.01, method=method)
+        for k in range(0, robot.nv, 4):
+            one, none = np.eye(robot.nv)[k], np.zeros(robot.nv)
+            assert_close(J.q[:, k], np.concatenate(D.step_jvp(robot, q, v, 0.01, one, none, method=method)), 1e-10)
+            assert_close(J.v[:, k], np.concatenate(D.step_jvp(robot, q, v, 0.01, none, one, method=method)), 1e-10)
+
+
 def test_products_are_those_of_the_matrix():
     robot, q, v = crank_rocker()
     drive = [PID("motor", 4.0, 2.0, 0.3, target=1.0), FeedforwardEffort("pivot", 0.5)]
@@ -182,7 +206,7 @@ def test_other_units_change_nothing(closed, method, stabilisation, by):
 
 
 def both_ways(robot, q, v, controller=None, seed=0, duration=0.03, dt=0.01, **how):
-    """Gradients by all numbers: back by products of derivatives, and along directions that go on, which take none of them."""
+    """Gradients by all numbers: back by vector-Jacobian products, and forward by derivative matrices of each stage."""
     rng, how = np.random.default_rng(seed), {"dt": dt, "limits": "ignore"} | how
     runs = sarrus.simulate_many(robot, q, v, duration, controller, **how)
     assert not runs.status.any()
