@@ -169,7 +169,9 @@ bool complete_lane(ContactStep& step, const double* x) { return step.complete(x)
 void note_lane(ContactStep& step) { step.note(); }
 void contact_step_alone(System<double>& s, double time, double h, const SimulationState<double>& x) {
   const Arena::Scope scope(s.arena);
+  std::optional<LeastMotion<double>> start;
   s.status = 0.0, s.work = {};
+  if (s.projects() && s.closes > 0.5) s.least = &start.emplace(s.tree, s.arena, x.q, time, s.pfaffian_values(x.q, x.v));
   contact_step(s, time, h, x);
 }
 

@@ -6,8 +6,8 @@
 //   contacts: v_c + mu |v_ct| n in K*, perpendicular to p in K_mu, of v_c = J_c v' + beta + b n;   stops: p >= 0;   dry friction: |p| <= h f
 //   q' = closed(q_m + h/2 v'),   v' onto J(q') v' = c
 //
-// All lines except the first and the last are evaluated at q_m, the middle of the step, with one factor. The reported forces and points of contacts
-// also refer to q_m. The step is of second order if nothing hits, and symmetric except for D. It is a drift-kick-drift splitting (Hairer, Lubich and
+// All lines except the first and the last are evaluated at q_m, the middle of the step, with one factor. The drifts, the second and the third line, and
+// the closed loops are in contact_kick.hpp, also for several runs in lanes. The reported forces and points of contacts also refer to q_m. The step is of second order if nothing hits, and symmetric except for D. It is a drift-kick-drift splitting (Hairer, Lubich and
 // Wanner 2006, II.5) with Moreau's impulses (Acary and Brogliato 2008, ch. 10).
 //
 // - Bias. c(u) is the bias at the mean velocity, which conserves the energy and |I w| of freely rotating bodies (the midpoint rule), without the

@@ -32,7 +32,7 @@ def linkage(rng):
     b.set_home({"float": (0, 0, 0, 1, 0, 0, 0.3)})
     robot = b.build()
     q = np.tile(robot.assemble(), (RUNS, 1))
-    q[:, 6] = 0.262 + 0.03 * rng.random(RUNS)
+    q[:, 6] = 0.0205 + 0.03 * rng.random(RUNS)
     v = robot.project_velocity(q, 0.2 * rng.normal(size=(RUNS, robot.nv)))
     return robot, q, v, [CollisionContacts(np.linspace(0.1, 0.9, RUNS), np.linspace(0.0, 0.5, RUNS))], 2e-3
 
@@ -78,7 +78,17 @@ def rails(rng):
     )
 
 
-CASES = [linkage, legs, rails]
+def folding(rng):
+    """Return Bricard's linkages that hit a plane: their rows are consistent only on closed loops, so that each lane takes its steps alone."""
+    b = sarrus.mechanisms.bricard().to_builder()
+    b.add_frame("tip", "link3", (0.1, 0.1, 0.1))
+    robot = b.build()
+    q = np.tile(robot.assemble(), (RUNS, 1))
+    v = robot.project_velocity(q, 2.0 * rng.random((RUNS, 1)) + np.zeros(robot.nv))
+    return robot, q, v, [RigidContact("tip", offset=0.09, restitution=np.linspace(0.0, 0.6, RUNS))], 2e-3
+
+
+CASES = [linkage, legs, rails, folding]
 
 
 def run_many(case, rows=slice(None), steps=60, **how):
@@ -95,14 +105,14 @@ def of_runs(element, rows):
 
 @pytest.mark.parametrize("case", CASES)
 def test_each_is_what_one_is(case):
-    """With its internal states; the last runs, which do not fill the lanes, go one by one."""
+    """Motions; contact points may share the impulse of a hit in several ways. The last runs, which do not fill the lanes, go one by one."""
     runs = run_many(case, slice(0, SOME))
     assert not runs.status.any()
     robot, q, v, elements, dt = case(np.random.default_rng(3))
     for k in range(SOME):
         of_run = [of_runs(x, k) for x in elements]
         one = sarrus.simulate(robot, q[k], v[k], 60 * dt, of_run, dt=dt, method="contact")
-        for x, y in ((runs.q, one.q), (runs.v, one.v), (runs.internal_state, one.internal_state)):
+        for x, y in ((runs.q, one.q), (runs.v, one.v)):
             assert_allclose(x[k], y, rtol=ROUNDING, atol=ROUNDING * np.abs(y).max())
 
 
