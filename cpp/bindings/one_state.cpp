@@ -26,13 +26,14 @@ using Evaluate = PyObject* (*)(const Call&);
 
 /// Interned names.
 struct Names {
-#define SARRUS_NAMES(X)                                                                                                       \
-  X(_rough)                                                                                                                   \
-  X(_prepared)                                                                                                                \
-  X(_joints) X(_load_places) X(_prescribed) X(_all_v) X(_at) X(linear) X(parts) X(coordinates) X(velocities)                  \
-      X(configuration_basis) X(velocity_basis) X(rate) X(A) X(B) X(E) X(error) X(q) X(v) X(a) X(time) X(mechanism) X(efforts) \
-          X(constraints) X(multipliers) X(wrenches) X(residual) X(parameters) X(simple) X(v_places) X(loop_joints) X(rows)    \
-              X(weight) X(robot) X(no_change)
+#define SARRUS_NAMES(X)                                                                                                        \
+  X(_rough)                                                                                                                    \
+  X(_prepared)                                                                                                                 \
+  X(_joints)                                                                                                                   \
+  X(_load_places) X(_prescribed) X(_all_v) X(_at) X(linear) X(parts) X(coordinates) X(velocities) X(configuration_basis)       \
+      X(velocity_basis) X(rate) X(A) X(B) X(E) X(error) X(q) X(v) X(a) X(time) X(mechanism) X(efforts) X(constraints)          \
+          X(multipliers) X(wrenches) X(residual) X(parameters) X(simple) X(v_places) X(loop_joints) X(rows) X(weight) X(robot) \
+              X(no_change)
 #define SARRUS_NAME(name) PyObject* name = PyUnicode_InternFromString(#name);
   SARRUS_NAMES(SARRUS_NAME)
 #undef SARRUS_NAME
