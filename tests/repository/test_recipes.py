@@ -113,7 +113,7 @@ def test_no_file_but_its_own_knows_a_force_element():
     files = [f for f in (ROOT / "cpp" / "elements").glob("*.hpp") if "name = " in f.read_text()]
     names = {re.search(r"struct (\w+) [^{]*{\n  static constexpr const char\* name", f.read_text())[1] for f in files}
     assert len(names) == 22
-    efforts = {"step_kernels.cpp", "step_rates.hpp", "step_pullback.hpp"}
+    efforts = {"step_kernels.cpp", "step_rates.hpp", "repeated_step.hpp"}
     allowed = {
         "SampleAndHold": {"system.hpp"},
         "LoopSpring": {"system.hpp", "run_numbers.hpp", "simulation.cpp"},
