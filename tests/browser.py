@@ -63,7 +63,7 @@ class Browser:
         self._process = subprocess.Popen(
             [found, *FLAGS, f"--user-data-dir={self._folder}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        self._ids, self._socket = count(1), None
+        self._ids, self._socket, self._opened = count(1), None, contextlib.ExitStack()
         try:
             port = Path(self._folder, "DevToolsActivePort")  # where it writes its port and path
             deadline = time.monotonic() + PATIENCE
@@ -71,7 +71,8 @@ class Browser:
                 if self._process.poll() is not None or time.monotonic() > deadline:
                     raise NoBrowser(f"{found} does not come up (exit {self._process.returncode})")
                 time.sleep(0.05)
-            self._socket = connect(f"ws://127.0.0.1:{lines[0]}{lines[1]}", max_size=None, compression=None)
+            connection = connect(f"ws://127.0.0.1:{lines[0]}{lines[1]}", max_size=None, compression=None)
+            self._socket = self._opened.enter_context(connection)
         except BaseException:
             self.close()
             raise
@@ -86,7 +87,7 @@ class Browser:
         if self._socket is not None:
             with contextlib.suppress(Exception):
                 self.ask("Browser.close")
-            self._socket.close()
+        self._opened.close()
         try:
             self._process.wait(10 if self._socket is not None else 0)
         except subprocess.TimeoutExpired:
