@@ -228,7 +228,7 @@ template <class T> struct ContactKick {
     for (const bool renews : {false, true}) {
       const auto slips = closing.squares(closing.slip) > fine;
       if (!any(slips)) break;
-      if (renews) corrections.discard_factor();
+      if (renews) corrections.discard_factor(slips, !any(closing.squares(closing.slip) < fine));
       T* v = take(nv);
       std::copy(x.v, x.v + nv, v);
       closing.evaluate(x.q, closing.phi);

@@ -301,6 +301,10 @@ class ContactStep {
         const Vec3<double> axis = row.axes.row(r);
         row.combined < 0 ? add_single(at) : share(at, row.combined, cross(arm, axis), axis);
       }
+    }
+    // after the rows of all contacts: rows that are not combined keep their order
+    for (StepRow& row : rows) {
+      if (!touches(row)) continue;
       row.each_moment([&](int first, int count, double) {
         for (int r = first; r < first + count; ++r, ++moment)
           row.combined < 0 ? add_single(moment) : share(moment, row.combined, row.axes.row(r), zero3<double>());

@@ -235,7 +235,7 @@ SARRUS_NOINLINE Dual<P, R> project(System<Dual<P, R>>& s, const Dual<P, R>& time
   for (int round = 0; round < 12 && left(residual, rows.phi, moving); ++round) {
     if (round > 2 && !any(residual.value < before.value) && !any(residual.value > P(square(tolerances::nearly_closed)))) break;
     if (round == 6 && any(residual.value > P(square(tolerances::nearly_closed)))) corrections.discard_factor();
-    integrate(s.tree, q, corrections.at(q).along(rows.phi, -1.0), displaced);
+    integrate(s.tree, q, corrections.along(q, rows.phi, -1.0), displaced);
     std::copy(displaced, displaced + s.tree.nq, q);
     before = residual, residual = rows.evaluate(q, rows.phi);
   }
@@ -245,7 +245,7 @@ SARRUS_NOINLINE Dual<P, R> project(System<Dual<P, R>>& s, const Dual<P, R>& time
   const T fine = T(1.0) + s.squares_of_velocities(v);
   const auto changing = SizeOfRates<P, R>(nv, v, s.plan.velocity_unit).add(moving, fine.value);
   for (int round = 0; round < 12 && left(T(slips / fine), rows.slip, changing); ++round) {
-    const T* change = corrections.at(q).along(rows.slip, 1.0);
+    const T* change = corrections.along(q, rows.slip, 1.0);
     for (int k = 0; k < nv; ++k) v[k] += change[k];
     slips = rows.subtract_motion(change);
   }

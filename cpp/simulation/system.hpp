@@ -497,21 +497,42 @@ template <class T> struct LoopRows {
   }
 };
 
-/// Least motion for corrections: the one computed at the beginning of the step, if the system has one; otherwise a new one, computed at its first
-/// use.
+/// Least motions for corrections: the one computed at the beginning of the step, if the system has one; otherwise a new one, computed at its first
+/// use. If its factor is discarded for some lanes only, the other lanes keep it, so that no lane affects another one.
 template <class T> struct Corrections {
+  using Lanes = decltype(std::declval<T>() < std::declval<T>());
+  static constexpr int most = 6;
+
   System<T>& s;
   const T& time;
   const T* pfaffian_values;
   const bool* fixed_velocities;  // velocities that must not change; null: none
-  LeastMotion<T>* least = fixed_velocities ? nullptr : s.least;
-  std::optional<LeastMotion<T>> made{};
+  LeastMotion<T>* first = fixed_velocities ? nullptr : s.least;
+  int oldest = 0, newest = 0;
+  LeastMotion<T>* least[most] = {first};
+  std::optional<LeastMotion<T>> made[most]{};
+  Lanes uses[most]{};  // lanes whose older factor was discarded
 
-  LeastMotion<T>& at(const T* q) {
-    if (!least) least = &made.emplace(s.tree, s.arena, q, time, pfaffian_values, fixed_velocities);
-    return *least;
+  const T* along(const T* q, const T* rows, double share) {
+    for (int k = oldest; k <= newest; ++k)
+      if (!least[k]) least[k] = &made[k].emplace(s.tree, s.arena, q, time, pfaffian_values, fixed_velocities);
+    const T* motion = least[oldest]->along(rows, share);
+    if (oldest == newest) return motion;
+    const int nv = s.tree.nv;
+    T* all = s.arena.template take<T>(nv);
+    std::copy(motion, motion + nv, all);
+    for (int k = oldest + 1; k <= newest; ++k) {
+      motion = least[k]->along(rows, share);
+      for (int i = 0; i < nv; ++i) all[i] = select(uses[k], motion[i], all[i]);
+    }
+    return all;
   }
-  void discard_factor() { least = nullptr; }
+  /// Compute a new factor at the next use, in all lanes, or in some of them.
+  void discard_factor() { oldest = newest = 0, least[0] = nullptr; }
+  void discard_factor(const Lanes& lanes, bool in_all) {
+    if (in_all || newest + 1 == most) return discard_factor();
+    uses[++newest] = lanes, least[newest] = nullptr;
+  }
 };
 
 template <class T, class M> void copy_where(const M& lanes, const T* from, T* to, int n) {
@@ -525,9 +546,8 @@ template <class T> T close_positions(LoopRows<T>& rows, Corrections<T>& correcti
   T *moved = rows.s.arena.template take<T>(tree.nq), *phi_moved = rows.s.arena.template take<T>(rows.size());
   auto active = residual > T(square(tolerances::no_drift));
   for (int factors = 0; factors < 4 && any(active); ++factors) {
-    LeastMotion<T>& least = corrections.at(q);
     for (int round = 0; round < 8 && any(active); ++round) {
-      integrate(tree, q, least.along(rows.phi, -1.0), moved);
+      integrate(tree, q, corrections.along(q, rows.phi, -1.0), moved);
       for (int k = 0; width_of<T> > 1 && k < tree.nq; ++k)  // rows of finished lanes remain those at q
         moved[k] = select(active, moved[k], q[k]);
       const T now = rows.evaluate(moved, phi_moved);
@@ -539,7 +559,7 @@ template <class T> T close_positions(LoopRows<T>& rows, Corrections<T>& correcti
     }
     // the step was so long that the factor was inaccurate: factorise again
     active = residual > T(square(tolerances::nearly_closed));
-    if (any(active)) corrections.discard_factor();
+    if (any(active)) corrections.discard_factor(active, !any(residual < T(square(tolerances::nearly_closed))));
   }
   return residual;
 }
@@ -549,13 +569,13 @@ template <class T> T close_positions(LoopRows<T>& rows, Corrections<T>& correcti
 template <class T> void close_velocities(LoopRows<T>& rows, Corrections<T>& corrections, const T* q, T* v) {
   const int nv = rows.s.tree.nv;
   const T fine = T(square(tolerances::no_drift)) * (T(1.0) + rows.s.squares_of_velocities(v));
-  T slips = rows.subtract_motion(v);
-  for (int round = 0; round < 4 && any(slips > fine); ++round) {
-    const T* change = corrections.at(q).along(rows.slip, 1.0);
-    const auto active = slips > fine;
-    for (int k = 0; k < nv; ++k) v[k] += select(active, change[k], T(0.0));
+  T slips = rows.subtract_motion(v), *change = rows.s.arena.template take<T>(nv);
+  auto active = slips > fine;
+  for (int round = 0; round < 4 && any(active); ++round) {
+    const T* motion = corrections.along(q, rows.slip, 1.0);
+    for (int k = 0; k < nv; ++k) change[k] = select(active, motion[k], T(0.0)), v[k] += change[k];
     const T now = rows.subtract_motion(change);
-    if (!any(now < slips * T(0.1))) break;
+    active = both(both(active, now > fine), now < slips * T(0.1));
     slips = now;
   }
 }

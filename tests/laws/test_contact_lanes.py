@@ -125,3 +125,35 @@ def test_company_does_not_matter(case):
         assert_array_equal(some.q, runs.q[rows])
         assert_array_equal(some.v, runs.v[rows])
         assert_array_equal(some.internal_state, runs.internal_state[rows])
+
+
+@pytest.mark.parametrize("lengths", [{"rolling_friction": 0.005}, {"torsional_friction": 0.005}])
+def test_balls_with_rotational_friction_roll_beside_each_other(lengths):
+    """Rows of the first ball's moments lie between those of the two contacts or after them; lanes use the same order as a run alone."""
+    b = sarrus.Builder("balls")
+    for name in ("first", "second"):
+        b.add_body(name, sarrus.Inertia.sphere(1.0, 0.1))
+        b.add_joint(f"{name}_motion", sarrus.Free(), "ground", name)
+    robot = b.build()
+    q, v = np.r_[0, 0, 0, 1, 0, 0, 0.1, 0, 0, 0, 1, 1, 0, 0.1], np.r_[0, 0, 5.0, 0.5, 0, 0, 3.0, 0, 0, 0, 0.3, 0]
+    contacts = [RigidContact(name, radius=0.1, **lengths) for name in ("first", "second")]
+    alone = sarrus.simulate(robot, q, v, 0.1, contacts, method="contact")
+    many = sarrus.simulate_many(robot, np.tile(q, (RUNS, 1)), v, 0.1, contacts, method="contact")
+    assert_allclose(many.v[:, -1], np.tile(alone.v[-1], (RUNS, 1)), rtol=0, atol=ROUNDING)
+    assert_allclose(many.q[:, -1], np.tile(alone.q[-1], (RUNS, 1)), rtol=0, atol=ROUNDING)
+
+
+@pytest.mark.filterwarnings("ignore:.*the steps are too long for the motion")  # of the fast world
+@pytest.mark.parametrize("method", ["contact", "euler", "semi_implicit"])
+@pytest.mark.parametrize("name", ["delta", "four_bar"])
+def test_fast_companions_do_not_affect_the_closing_of_loops(name, method):
+    """The factor that closes the loops of slow worlds stays, if a fast world needs a new one."""
+    robot = getattr(sarrus.mechanisms, name)()
+    q = np.tile(robot.assemble(), (4, 1))
+    v = robot.project_velocity(q, np.random.default_rng(0).normal(size=robot.nv))
+    v /= np.abs(v).max()
+    far = RigidContact(robot.bodies[-1], offset=-50.0) if method == "contact" else None
+    slow = sarrus.simulate_many(robot, q, v, 0.1, far, dt=5e-3, method=method)
+    v[1] *= 30.0
+    beside = sarrus.simulate_many(robot, q, v, 0.1, far, dt=5e-3, method=method)
+    assert_array_equal(beside.v[[0, 2, 3]], slow.v[[0, 2, 3]])

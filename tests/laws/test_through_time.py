@@ -367,6 +367,23 @@ def test_rollouts_of_the_crank_rocker(method):
     assert_close(found.parameters["EffortTable.u"][0].ravel(), np.array(by_u))
 
 
+@pytest.mark.parametrize("name", ["pendulum", "four_bar", "stewart"])
+@pytest.mark.parametrize("method", ["semi_implicit", "rk4"])
+@pytest.mark.parametrize("time", [0.0, 0.5])
+def test_a_step_begins_with_the_sample_of_a_table(name, method, time):
+    """Values that are held between samples are sampled at the beginning of a step, as at the beginning of a run."""
+    robot = getattr(sarrus.mechanisms, name)()
+    q = robot.assemble()
+    v = robot.project_velocity(q, np.random.default_rng(0).normal(size=robot.nv))
+    driven = list(robot.actuated or robot.joints)
+    table = EffortTable([0.0], np.ones((1, len(driven))), driven)
+    found = D.step(robot, q, v, 2e-3, method=method, controller=table, time=time)
+    pushed = [sarrus.control.FeedforwardEffort(joint, 1.0) for joint in driven]
+    wanted = D.step(robot, q, v, 2e-3, method=method, controller=pushed, time=time)
+    assert_close(found.q, wanted.q)
+    assert_close(found.v, wanted.v)
+
+
 PUSH = [EffortTable([0.0, 0.02, 0.05], np.ones((3, 1)), ["motor"]), PID("pivot", 2.0, 0.5, 0.2, target=1.0)]
 
 

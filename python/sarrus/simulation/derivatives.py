@@ -341,8 +341,14 @@ class _Steps:
             if z.shape[-1:] != (nz,):
                 raise ShapeError(f"internal_state must be (..., {nz}); got {z.shape}")
             x[:, robot.nq + robot.nv :][:, :nz] = np.broadcast_to(z, (*shape, nz)).reshape(count, nz)
-        schedule = _core.Schedule(steps.start, steps.start + steps.dt, steps.dt)
-        after, status, _ = core.run_many(x, parameters, prepared.setup.variants(slice(None)), schedule, threads)
+        schedule, variants = (
+            _core.Schedule(steps.start, steps.start + steps.dt, steps.dt),
+            prepared.setup.variants(slice(None)),
+        )
+        if core.holds:
+            x, sampled = core.sample(x, parameters, variants, steps.start)
+            begun = np.where(begun == Status.FINISHED, sampled, begun)
+        after, status, _ = core.run_many(x, parameters, variants, schedule, threads)
         failed = np.where(begun != Status.FINISHED, begun, status)
         if failed.any():
             raise StateError(f"the step from state {int(failed.argmax())} failed: {Status(failed.max()).name.lower()}")
