@@ -349,8 +349,13 @@ class ContactStep {
     if (gaps_ != GapTreatment::actual) close_gaps(*rows_, n, G, w, shift);
     rest_on_loops(*kick_.equation, n, J, G, kick_.v_free, shift, w);
     ConeSolution solution = solve_parts(problem, arena_, p, least, limit_);
+    bool bounces = std::any_of(rebound, rebound + contacts, [](double speed) { return speed < 0.0; });
+    if (!solution.reached && bounces && gaps_ == GapTreatment::zero) {
+      // friction may jam a hit such that no impulses have its rebound; then it does not bounce
+      for (int i = 0; i < contacts; ++i) w[3 * i] -= rebound[i], shift[3 * i] -= rebound[i], rebound[i] = 0.0;
+      bounces = false, solution = solve_parts(problem, arena_, p, least, limit_);
+    }
     if (!solution.reached) return false;
-    const bool bounces = std::any_of(rebound, rebound + contacts, [](double speed) { return speed < 0.0; });
     const bool expanded = std::any_of(expands, expands + contacts, [](double e) { return e > 0.0; });
     double *q = doubles(n), *before = s_.record || bounces || expanded ? doubles(n) : nullptr;
     std::fill(q, q + n, 0.0);

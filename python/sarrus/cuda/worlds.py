@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -94,7 +94,8 @@ class Worlds:
         if not isinstance(robot, (Mechanism, Variants)):
             raise TypeError(f"robot must be a Mechanism or Variants; got {robot!r}")
         self.simulated, self.count = robot, checked_count("count", count, most=ENDLESS)
-        self.robot = robot = robot.base if isinstance(robot, Variants) else robot
+        self.robot: Mechanism = cast("Mechanism", robot.base) if isinstance(robot, Variants) else robot
+        robot = self.robot
         check_choice("scalar", scalar, ("float", "double"))
         self.scalar, self.dt, self.substeps = (
             scalar,

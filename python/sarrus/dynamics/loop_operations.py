@@ -560,8 +560,8 @@ class LoopFunctions(StateFunctions):
         >>> bool(fourbar.kinetic_energy(q, after) < fourbar.kinetic_energy(q, [1.0, 0.0, 0.0]))
         True
         """
-        if time is None and not options and (answer := _impact(self, q, v, restitution)):
-            return cast("tuple[Array, Array]", answer)
+        if time is None and not options and (fast := _impact(self, q, v, restitution)):
+            return cast("tuple[Array, Array]", fast)
         answer: Any = self._velocity_jump(q, v, restitution=restitution, time=time, **options)
         both, *status = answer if options.get("return_status") else (answer,)
         after, impulses = both[..., : self.nv], both[..., self.nv :]

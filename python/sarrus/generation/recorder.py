@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -63,7 +63,8 @@ class Recorder:
             raise TypeError(f"robot must be a Mechanism; got {robot!r}")
         check_choice("scalar", scalar, ("double", "float"))
         self.simulated, self.scalar = robot, scalar
-        self.robot = robot = robot.base if isinstance(robot, Variants) else robot
+        self.robot: Mechanism = cast("Mechanism", robot.base) if isinstance(robot, Variants) else robot
+        robot = self.robot
         rng = np.random.default_rng(SEED)
         about = None if configurations is None else np.atleast_2d(real_array("configurations", configurations))
         if about is not None and (about.ndim != 2 or about.shape[1] != robot.nq or not len(about)):
@@ -74,11 +75,11 @@ class Recorder:
         if self._recording.pfaffian_values:
             raise ModelError("Pfaffian constraints of Python functions (add_pfaffian) cannot be generated as C")
         times = rng.uniform(0.0, 1.0, count) if self._recording.driven else np.zeros(count)
-        several = isinstance(self.simulated, Variants)
-        self._variant_of = np.linspace(0, len(self.simulated) - 1, count).astype(int) if several else np.arange(count)
-        if several:
-            self._configurations, motions = self._sample_variants(times, rng)
+        if several := isinstance(self.simulated, Variants):
+            self._variant_of = np.linspace(0, len(self.simulated) - 1, count).astype(int)
+            self._configurations, motions = self._sample_variants(self.simulated, times, rng)
         else:
+            self._variant_of = np.arange(count)
             self._configurations = sample_configurations(robot, times, rng) if about is None else about
             motions = sample_motion(robot, self._configurations, times, rng)
         self._samples = {"q": self._configurations, "time": times[:, None], **motions}
@@ -89,11 +90,13 @@ class Recorder:
         if several:
             self._vary("parameters", self._recording.varied())
 
-    def _sample_variants(self, times: Array, rng: np.random.Generator) -> tuple[Array, dict[str, Array]]:
+    def _sample_variants(
+        self, variants: Variants, times: Array, rng: np.random.Generator
+    ) -> tuple[Array, dict[str, Array]]:
         """Return configurations and motions of the samples, each of them a state of another variant."""
         about, q, motions = self._about, [], []
         for k, time in enumerate(times):
-            variant, twice = self.simulated[int(self._variant_of[k])], np.full(2, time)
+            variant, twice = variants[int(self._variant_of[k])], np.full(2, time)
             near = None if about is None else np.resize(about[k], (2, self.robot.nq))
             q.append(sample_configurations(variant, twice, rng, near)[min(k, 1)])
             motions.append(sample_motion(variant, q[-1][None], twice[:1], rng))

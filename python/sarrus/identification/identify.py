@@ -446,7 +446,7 @@ def _start(model: EffortModel, base: Base) -> tuple[Array, Array]:
     return units * start, size
 
 
-def _least_step(J: Array, r: Array) -> tuple[Array, Array, Array, Array, Array]:
+def _least_step(J: Array, r: Array) -> tuple[Array, Array, Array, Array, NDArray[np.bool_]]:
     """Return the least-squares step, the units of columns, the singular values of J in these units, Vt, and which of them are not negligible."""
     scale = 1.0 / np.maximum(np.linalg.norm(J, axis=0), 1e-300)
     U, s, Vt = np.linalg.svd(J * scale, full_matrices=False)
