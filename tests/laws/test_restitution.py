@@ -275,3 +275,17 @@ def test_what_is_refused():
         ball().contact_impact(AT, np.zeros(6), [ContactPoint("ball", restitution_law="stronge")])
     with pytest.raises(sarrus.errors.NameNotFoundError, match="restitution_law"):
         sarrus.simulate(ball(), AT, np.zeros(6), 0.1, RigidContact("ball", radius=0.1, restitution_law=1))
+
+
+@pytest.mark.parametrize("speed", [0.01, 0.1])
+@pytest.mark.parametrize("restitution", [0.0, 0.5])
+def test_a_guided_body_that_friction_jams_does_not_bounce(restitution, speed):
+    """A slide at 65 degrees to the normal with mu tan(65 degrees) > 1: no impulse in the friction cone reverses the motion."""
+    angle = np.radians(65.0)
+    b = sarrus.Builder("slide")
+    b.add_body("peg", sarrus.Inertia.sphere(1.0, 0.1))
+    b.add_joint("guide", sarrus.Prismatic((np.sin(angle), 0, -np.cos(angle))), "ground", "peg")
+    contact = sarrus.control.RigidContact("peg", friction=0.5, restitution=restitution)
+    run = sarrus.simulate(b.build(), [0.0], [speed], 0.05, contact, method="contact")
+    assert abs(run.v[-1, 0]) < 1e-4 * speed  # it leaves the depth of the first half step, ever more slowly
+    assert np.all((run.v <= speed) & (run.v > -0.1 * speed))
