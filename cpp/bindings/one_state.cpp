@@ -8,6 +8,7 @@
 #include "../mobility/actuation.hpp"
 #include "../mobility/joint_wrenches.hpp"
 #include "arguments.hpp"
+#include "described.hpp"
 #include "from_python.hpp"
 #include "state.hpp"
 
@@ -26,19 +27,19 @@ using Evaluate = PyObject* (*)(const Call&);
 
 /// Interned names.
 struct Names {
-#define SARRUS_NAMES(X)                                                                                                        \
-  X(_rough)                                                                                                                    \
-  X(_prepared)                                                                                                                 \
-  X(_joints)                                                                                                                   \
-  X(_load_places) X(_prescribed) X(_all_v) X(_at) X(linear) X(parts) X(coordinates) X(velocities) X(configuration_basis)       \
-      X(velocity_basis) X(rate) X(A) X(B) X(E) X(error) X(q) X(v) X(a) X(time) X(mechanism) X(efforts) X(constraints)          \
-          X(multipliers) X(wrenches) X(residual) X(parameters) X(simple) X(v_places) X(loop_joints) X(rows) X(weight) X(robot) \
-              X(no_change)
-#define SARRUS_NAME(name) PyObject* name = PyUnicode_InternFromString(#name);
-  SARRUS_NAMES(SARRUS_NAME)
-#undef SARRUS_NAME
-#undef SARRUS_NAMES
-  PyObject* units_of_rows = PyUnicode_InternFromString("units of rows");
+  PyObject *_rough = interned("_rough"), *_prepared = interned("_prepared"), *_joints = interned("_joints"),
+           *_load_places = interned("_load_places"), *_prescribed = interned("_prescribed"), *_all_v = interned("_all_v"),
+           *_at = interned("_at"), *linear = interned("linear");
+  PyObject *parts = interned("parts"), *coordinates = interned("coordinates"), *velocities = interned("velocities"),
+           *configuration_basis = interned("configuration_basis"), *velocity_basis = interned("velocity_basis"),
+           *rate = interned("rate"), *A = interned("A"), *B = interned("B"), *E = interned("E"), *error = interned("error");
+  PyObject *q = interned("q"), *v = interned("v"), *a = interned("a"), *time = interned("time"),
+           *mechanism = interned("mechanism"), *efforts = interned("efforts"), *constraints = interned("constraints"),
+           *multipliers = interned("multipliers"), *wrenches = interned("wrenches");
+  PyObject *residual = interned("residual"), *parameters = interned("parameters"), *simple = interned("simple"),
+           *v_places = interned("v_places"), *loop_joints = interned("loop_joints"), *rows = interned("rows"),
+           *weight = interned("weight"), *robot = interned("robot"), *no_change = interned("no_change");
+  PyObject* units_of_rows = interned("units of rows");
 };
 const Names& names() {
   static const Names all;
