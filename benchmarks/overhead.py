@@ -30,8 +30,7 @@ VERSION = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
 CALLS = 2  # calls that are counted together
 HEADER = Path("/usr/include/valgrind/callgrind.h")
 
-# Calls for the closed chain `robot` (a Delta), the arm `arm`, and the floating arm `floating`; (q, v, a) is a state of the Delta, and at_NAME one of the
-# others. Names of functions are attributes of the mechanism, or of a module.
+# Calls at the state (q, v, a) of a closed chain, a Delta. Names of functions are attributes of the mechanism, or of a module.
 ROBOT = {
     "acceleration": "q, v, a, 'platform'", "actuation_matrix": "q", "actuator_efforts": "q, v, a", "actuator_efforts, limits": "q, v, a, limits=limits",
     "actuator_efforts, actuated": "q, v, a, actuated=motors", "actuator_efforts, reactions": "q, v, a, return_reactions=True",

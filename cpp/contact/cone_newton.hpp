@@ -11,7 +11,7 @@ namespace cones {
 /// unique solution if one corner of an edge sticks and the other one slips.
 constexpr double proximity = 1e-5;
 /// Smallest regularisation of the last stage. Rounding errors of G, divided by it, are still small relative to one.
-constexpr double far = 1e-12;
+constexpr double weakest = 1e-12;
 /// Regularisation of the problem whose solution is the force of least norm. The change that it causes is negligible relative to a body's weight.
 constexpr double least = 1e-8;
 }  // namespace cones
@@ -195,7 +195,7 @@ class ConeNewton : public ScaledCones {
   void proximal_from_afar(double* p) { points(p, 1e3 * cones::proximity, 10, 8, true); }
   /// With velocities that differ from consistent ones by little, the active set changes only after large changes of impulses, along the null space of
   /// G. These are the velocities divided by eps.
-  void proximal_far(double* p) { points(p, 1e3 * cones::proximity, 14, 20, true, cones::far); }
+  void proximal_to_weakest(double* p) { points(p, 1e3 * cones::proximity, 14, 20, true, cones::weakest); }
   void polish(double* p, int steps) { points(p, 0.1 * cones::proximity, steps, 1, false); }
 
   /// Find the impulses `least` of least norm that have the same velocities as p: the solution with G + eps, then corrected. The norm is that of the

@@ -27,6 +27,9 @@
 //              few bodies, where a delayed shift oscillates around the solution. First with the longest steps (Mehrotra's), then near the path
 //   sweeps     over exact solutions of single contacts, from zero; then Newton
 //
+// At last the first stage is repeated, from a stronger to a weaker regularisation: if velocities are consistent only to rounding, impulses must grow by
+// many orders along the null space of G before the active set changes.
+//
 // Forces are not unique if G is singular. Velocities are unique except in Painleve's problems; for these, the stages usually find the solution near
 // the initial guess. (Acary, Bremond and Huber 2018 compare methods: none solves all problems. Therefore the result has a status.)
 //

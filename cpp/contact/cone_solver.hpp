@@ -41,8 +41,8 @@ class ConeSolver : public ConeSweeps {
     tries(3, &ConeSolver::swept, zero);
     tries(4, &ConeSolver::proximal_from_afar, start);
     tries(4, &ConeSolver::proximal_from_afar, zero);
-    tries(4, &ConeSolver::proximal_far, start);
-    tries(4, &ConeSolver::proximal_far, zero);
+    tries(4, &ConeSolver::proximal_to_weakest, start);
+    tries(4, &ConeSolver::proximal_to_weakest, zero);
     solution.iterations = iterations_;
     if (least) {
       const double now = find_least(best, x);
