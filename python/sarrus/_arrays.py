@@ -133,12 +133,14 @@ def check_mapping(argument: str, value: Any, members: str, least: int = 1, *, op
 
 
 def checked_path(value: Any) -> Path:
-    """Return the path of a file; raise TypeError for other types, ModelError for a null character."""
+    """Return the path of a file; raise TypeError for other types, ModelError for a null character or for the contents of a model file."""
     if not isinstance(value, str | bytes | os.PathLike):
         raise TypeError(f"path must be the name of a file; got {value!r}")
     path = Path(os.fsdecode(value))
     if "\0" in str(path):
         raise ModelError(f"path must be the name of a file; {str(path)!r} contains a null character")
+    if str(path).lstrip().startswith(("<", '{"', "#usda")):
+        raise ModelError("path must be the name of a file; got its contents; sarrus.loads reads a model from a text")
     return path
 
 

@@ -621,6 +621,13 @@ def test_other_formats(tmp_path, name, message):
         sarrus.load(tmp_path / name)
 
 
+@pytest.mark.parametrize("text", [robot(), '\n {"name": "arm"}', "#usda 1.0"])
+def test_contents_instead_of_a_name(text):
+    with pytest.raises(sarrus.ModelError, match=r"must be the name of a file; got its contents; sarrus.loads reads") as raised:
+        sarrus.load(text)
+    assert len(str(raised.value)) < 120  # a model of a hundred links is not printed
+
+
 def test_errors_name_the_file(tmp_path):
     (tmp_path / "arm.urdf").write_text(robot())
     with pytest.raises(sarrus.ModelError, match=r"^arm\.urdf:1: "):
