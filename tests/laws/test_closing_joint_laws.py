@@ -488,6 +488,11 @@ def test_configurations_led_by_any_joints(closed, seed):
             assert np.abs(robot.constraint_residual(path)).max() < RECUT
 
 
+def without_rounding(V):
+    """Return zeros for the velocity of a body that the loops hold: its rounding errors, as a target, contradict the loops by as much as themselves."""
+    return V if np.abs(V).max() > RECUT else np.zeros_like(V)
+
+
 @law
 @given(closed_mechanisms(), seeds())
 def test_frames_are_led_by_their_rates(closed, seed):
@@ -496,7 +501,7 @@ def test_frames_are_led_by_their_rates(closed, seed):
     a = robot.forward_dynamics(q, v, closed.tau, time=closed.time)
     frame = sorted(robot.bodies)[seed % len(robot.bodies)]
     for axes in ("frame", "world_aligned"):
-        V = robot.velocity(q, v, frame, expressed_in=axes)
+        V = without_rounding(robot.velocity(q, v, frame, expressed_in=axes))
         A = robot.acceleration(q, v, a, frame, expressed_in=axes)
         for part in (slice(0, 6), slice(3, 6)):
             v_ = robot.complete_velocity(q, {}, frames={frame: V[part]}, expressed_in=axes, time=closed.time)
