@@ -37,13 +37,19 @@ inline int number_parts(const ConeProblem& problem, Arena& arena, int* part) {
   return parts;
 }
 
-/// Solve a problem for its impulses, island by island, from the guess p.
-inline ConeSolution solve_parts(const ConeProblem& problem, Arena& arena, double* p, double* least, SolverLimit& limit) {
+/// Solve a problem for its impulses, island by island, from the guess p. unsolved (contacts, or null): true for the contacts of islands that were not
+/// solved.
+inline ConeSolution solve_parts(const ConeProblem& problem, Arena& arena, double* p, double* least, SolverLimit& limit,
+                                bool* unsolved = nullptr) {
   const Arena::Scope scope(arena);
   const int n = problem.rows, contacts = problem.contacts, units = n - 2 * contacts;
   int* part = arena.take<int>(units);
   const int parts = number_parts(problem, arena, part);
-  if (parts < 2) return solve_cones(problem, arena, p, least, limit);
+  if (parts < 2) {
+    const ConeSolution solution = solve_cones(problem, arena, p, least, limit);
+    if (unsolved) std::fill(unsolved, unsolved + contacts, !solution.reached);
+    return solution;
+  }
   const auto take = [&](int count) { return arena.take<double>(count); };
   int* row = arena.take<int>(n);
   double *G = take(n * n), *w = take(n), *p_here = take(n), *least_here = take(n), *friction = take(contacts),
@@ -80,6 +86,8 @@ inline ConeSolution solve_parts(const ConeProblem& problem, Arena& arena, double
     const ConeSolution solution = solve_cones(island, arena, p_here, least ? least_here : nullptr, limit);
     for (int i = 0; i < island.rows; ++i) p[row[i]] = p_here[i];
     for (int i = 0; least && i < island.rows; ++i) least[row[i]] = least_here[i];
+    for (int i = 0; unsolved && i < contacts; ++i)
+      if (part[i] == k) unsolved[i] = !solution.reached;
     all.reached &= solution.reached, all.natural_map = std::max(all.natural_map, solution.natural_map);
     all.iterations += solution.iterations, all.stage = std::max(all.stage, solution.stage);
   }

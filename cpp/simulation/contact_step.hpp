@@ -32,7 +32,7 @@
 //      row that would penetrate in the solution get rows, and the step is solved again. So the choice of rows affects only the cost.
 //   2. Two half steps, each halved once more if its cones are not solved.
 //   3. Attempts 1 and 2, without the part of velocities and small gaps that no impulse can change (GapTreatment::unreachable_as_zero).
-//   4. Attempts 1 and 2, with all small gaps treated as zero (GapTreatment::zero).
+//   4. Attempts 1 and 2, with all small gaps treated as zero (GapTreatment::zero). Contacts that friction jams need not separate.
 //   5. Otherwise the step fails with a status (no_convergence, or exhausted or interrupted if the solver reached its limit).
 #pragma once
 
@@ -348,14 +348,16 @@ class ContactStep {
     soft_->soften(n, J, G);
     if (gaps_ != GapTreatment::actual) close_gaps(*rows_, n, G, w, shift);
     rest_on_loops(*kick_.equation, n, J, G, kick_.v_free, shift, w);
-    ConeSolution solution = solve_parts(problem, arena_, p, least, limit_);
-    bool bounces = std::any_of(rebound, rebound + contacts, [](double speed) { return speed < 0.0; });
-    if (!solution.reached && bounces && gaps_ == GapTreatment::zero) {
-      // friction may jam a hit such that no impulses have its rebound; then it does not bounce
-      for (int i = 0; i < contacts; ++i) w[3 * i] -= rebound[i], shift[3 * i] -= rebound[i], rebound[i] = 0.0;
-      bounces = false, solution = solve_parts(problem, arena_, p, least, limit_);
+    bool* unsolved = arena_.take<bool>(contacts);
+    ConeSolution solution = solve_parts(problem, arena_, p, least, limit_, unsolved);
+    if (!solution.reached && gaps_ == GapTreatment::zero) {
+      // friction may jam contacts such that no impulses separate them, be it to bounce or to leave a penetration; then they need not separate
+      for (int i = 0; i < contacts; ++i)
+        if (unsolved[i] && shift[3 * i] < 0.0) w[3 * i] -= shift[3 * i], shift[3 * i] = rebound[i] = 0.0;
+      solution = solve_parts(problem, arena_, p, least, limit_);
     }
     if (!solution.reached) return false;
+    const bool bounces = std::any_of(rebound, rebound + contacts, [](double speed) { return speed < 0.0; });
     const bool expanded = std::any_of(expands, expands + contacts, [](double e) { return e > 0.0; });
     double *q = doubles(n), *before = s_.record || bounces || expanded ? doubles(n) : nullptr;
     std::fill(q, q + n, 0.0);

@@ -277,15 +277,32 @@ def test_what_is_refused():
         sarrus.simulate(ball(), AT, np.zeros(6), 0.1, RigidContact("ball", radius=0.1, restitution_law=1))
 
 
-@pytest.mark.parametrize("speed", [0.01, 0.1])
-@pytest.mark.parametrize("restitution", [0.0, 0.5])
-def test_a_guided_body_that_friction_jams_does_not_bounce(restitution, speed):
-    """A slide at 65 degrees to the normal with mu tan(65 degrees) > 1: no impulse in the friction cone reverses the motion."""
+def jamming(with_ball=False):
+    """Return a slide at 65 degrees to the normal, which friction of 0.5 jams: no impulse in the friction cone reverses its motion."""
     angle = np.radians(65.0)
     b = sarrus.Builder("slide")
     b.add_body("peg", sarrus.Inertia.sphere(1.0, 0.1))
     b.add_joint("guide", sarrus.Prismatic((np.sin(angle), 0, -np.cos(angle))), "ground", "peg")
+    if with_ball:
+        b.add_body("ball", sarrus.Inertia.sphere(1.0, 0.1))
+        b.add_joint("height", sarrus.Prismatic("z"), "ground", "ball")
+    return b.build()
+
+
+@pytest.mark.parametrize("speed", [0.01, 0.1, 1.0, 10.0])
+@pytest.mark.parametrize("restitution", [0.0, 0.5])
+def test_a_guided_body_that_friction_jams_does_not_bounce(restitution, speed):
     contact = sarrus.control.RigidContact("peg", friction=0.5, restitution=restitution)
-    run = sarrus.simulate(b.build(), [0.0], [speed], 0.05, contact, method="contact")
-    assert abs(run.v[-1, 0]) < 1e-4 * speed  # it leaves the depth of the first half step, ever more slowly
+    run = sarrus.simulate(jamming(), [0.0], [speed], 0.05, contact, method="contact")
+    assert abs(run.v[-1, 0]) < 1e-4 * speed  # a slow one leaves the depth of the first half step, ever more slowly
     assert np.all((run.v <= speed) & (run.v > -0.1 * speed))
+    assert run.q[-1, 0] < 1.1e-3 * speed  # a fast one remains at that depth
+
+
+def test_a_jammed_body_does_not_take_the_bounce_of_others():
+    contacts = [sarrus.control.RigidContact(name, friction=0.5, restitution=0.5) for name in ("peg", "ball")]
+    run = sarrus.simulate(jamming(with_ball=True), [0.0, 0.01], [10.0, -2.0], 0.1, contacts, method="contact")
+    hit = np.argmax(run.v[:, 1] > 0.0)
+    assert hit > 0
+    assert_allclose(run.v[hit, 1], 0.5 * np.sqrt(2.0**2 + 2 * G * 0.01), atol=2 * G * 1e-3)
+    assert abs(run.v[-1, 0]) < 1e-4
