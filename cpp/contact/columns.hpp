@@ -347,7 +347,7 @@ T correct_once(const LoopEquation<T>& e, const Factor<T>& f, Arena& arena, const
   const int nv = matrix.tree.nv, n = nv + matrix.rows;
   T* step = arena.take<T>(n);
   error = e.relative(residual(matrix, b, static_cast<const T*>(x), step));
-  solve(matrix.plan, f, arena, step, arena.take<T>(n));
+  solve(matrix.plan, f, arena, step);
   T moved = T(0.0), size = T(0.0);
   for (int k = 0; k < nv; ++k) {
     const T inertia = matrix.inertia ? matrix.inertia[k] : matrix.M[matrix.first_entry(k)];

@@ -118,10 +118,9 @@ template <class T> struct TaskResponses {
   void estimate_correction(const T* right, const T* solution) {
     const Arena::Scope scope(arena);
     const Saddle<T>& matrix = e->solved();
-    const int n = matrix.plan.unknowns;
-    T *r = arena.take<T>(n), *work = arena.take<T>(n), moved = T(0.0), size = T(0.0);
+    T *r = arena.take<T>(matrix.plan.unknowns), moved = T(0.0), size = T(0.0);
     residual(matrix, right, solution, r);
-    sarrus::solve(matrix.plan, factor, arena, r, work);
+    sarrus::solve(matrix.plan, factor, arena, r);
     for (int k = 0; k < matrix.tree.nv; ++k) {
       const T inverse = inverse_or_none(matrix.mobility[k]);
       moved += square(r[k]) * inverse, size += square(solution[k]) * inverse + square(right[k]) * matrix.mobility[k] * T(1e-6);
@@ -147,7 +146,7 @@ template <class T> struct TaskResponses {
   template <class P> void together(const T* forces, int count, T* a, T* lambda) {
     const Arena::Scope scope(arena);
     const int nv = tree.nv, rows = tree.loops.rows, all = L ? nv : nv + e->matrix.rows;
-    P *x = arena.take<P>(all), *work = arena.take<P>(all);
+    P* x = arena.take<P>(all);
     for (int i = 0; i < all; ++i) x[i] = P(0.0);
     for (int l = 0; l < count; ++l)
       for (int i = 0; i < nv; ++i) put<P>(x[i], l, forces[l * nv + i]);
@@ -156,7 +155,7 @@ template <class T> struct TaskResponses {
     } else if constexpr (std::is_same_v<P, T>) {
       solve_once(*e, arena, factor, x);
     } else {
-      sarrus::solve(e->matrix.plan, factor, arena, x, work);
+      sarrus::solve(e->matrix.plan, factor, arena, x);
     }
     for (int l = 0; l < count; ++l) {
       for (int i = 0; i < nv; ++i) a[l * nv + i] = at<P>(x[i], l);

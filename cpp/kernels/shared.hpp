@@ -35,9 +35,9 @@
   EXTERN template void read_loop_joints(const Tree&, Arena&, const LoopState<T>&, const T*, const LoopJoints<T>&);              \
   EXTERN template void tied_dynamics(const Tree&, Arena&, const T*, const T*, const T*, T*);                                    \
   EXTERN template Factor<T> factorise_by_fronts(const Saddle<T>&, Arena&, const T*, const T*);                                  \
-  EXTERN template void solve_by_fronts(const Elimination&, const Factor<T>&, Arena&, T*, T*);                                   \
+  EXTERN template void solve_by_fronts(const Elimination&, const Factor<T>&, Arena&, T*);                                       \
   EXTERN template Factor<T> factorise(const Saddle<T>&, Arena&, const T*, const T*);                                            \
-  EXTERN template void solve(const Elimination&, const Factor<T>&, Arena&, T*, T*);                                             \
+  EXTERN template void solve(const Elimination&, const Factor<T>&, Arena&, T*);                                                 \
   EXTERN template T refine(const Saddle<T>&, Arena&, const Factor<T>&, const T*, T*, int);                                      \
   EXTERN template class SubstructuredEquation<T>;                                                                               \
   EXTERN template LoopEquation<T> loop_equation(const Tree&, Arena&, const LoopInput<T>&);                                      \

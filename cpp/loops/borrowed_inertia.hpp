@@ -109,14 +109,14 @@ template <class T, class Solve>
 SARRUS_NOINLINE auto is_undetermined(const Saddle<T>& s, Arena& arena, const Solve& solve) {
   const Arena::Scope scope(arena);
   const int nv = s.tree.nv;
-  T *x = arena.take<T>(s.plan.unknowns), *work = arena.take<T>(s.plan.unknowns), pushed = T(0.0), moved = T(0.0);
+  T *x = arena.take<T>(s.plan.unknowns), pushed = T(0.0), moved = T(0.0);
   for (int k = 0; k < s.plan.unknowns; ++k) x[k] = T(0.0);
   for (int k = 0; k < nv; ++k) {
     if (!s.tree.lacks_inertia[k]) continue;
     x[k] = T(scattered(k)) / sqrt(s.mobility[k]);
     pushed += T(scattered(k) * scattered(k));
   }
-  solve(x, work);
+  solve(x);
   for (int k = 0; k < nv; ++k)
     moved += select(s.mobility[k] > T(0.0), x[k] * x[k] / select(s.mobility[k] > T(0.0), s.mobility[k], T(1.0)), T(0.0));
   const T most = T(tolerances::no_inertia) / tolerance<T>(tolerances::borrowed, tolerances::borrowed_in_single);

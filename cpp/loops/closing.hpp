@@ -114,7 +114,7 @@ template <class T> class StepSolver {
       : tree_(tree), arena_(arena), rows_(tree.loops.rows + tree.loops.motor_rows), tight_(tight) {
     const Loops& loops = tree.loops;
     const int nv = tree.nv;
-    b_ = arena.take<T>(nv + rows_), y_ = arena.take<T>(nv + rows_), work_ = arena.take<T>(nv + rows_);
+    b_ = arena.take<T>(nv + rows_), y_ = arena.take<T>(nv + rows_);
     if (loops.rows == 0) return;  // without constraint rows y = 0, and no matrix is needed
     if (loops.substructures) {
       const LoopState<T> state = place(tree, arena, q, time, pfaffian_values);
@@ -154,7 +154,7 @@ template <class T> class StepSolver {
       return y_;
     }
     for (int k = 0; k < nv + rows_; ++k) y_[k] = b_[k];
-    sarrus::solve(tree_.loops.statics, factor_, arena_, y_, work_);
+    sarrus::solve(tree_.loops.statics, factor_, arena_, y_);
     if (any(tight_ > T(0.0))) {
       T* refined = arena_.take<T>(nv + rows_);
       refine(*matrix_, arena_, factor_, b_, refined, 20);
@@ -167,7 +167,7 @@ template <class T> class StepSolver {
   const Tree& tree_;
   Arena& arena_;
   int rows_;
-  T tight_, *b_, *y_, *work_;
+  T tight_, *b_, *y_;
   SubstructuredEquation<T>* pieces_ = nullptr;
   const Saddle<T>* matrix_ = nullptr;
   Factor<T> factor_{};

@@ -166,7 +166,7 @@ template <class T> void solve_once(const LoopEquation<T>& e, Arena& arena, const
   const Arena::Scope scope(arena);
   const Saddle<T>& matrix = e.solved();
   T* y = const_cast<T*>(e.lifted(arena, x));
-  solve(matrix.plan, factor, arena, y, arena.take<T>(matrix.plan.unknowns));
+  solve(matrix.plan, factor, arena, y);
   if (!e.pieces) return;
   const T* lowered = e.lowered(arena, y);
   for (int k = 0; k < e.matrix.tree.nv + e.matrix.tree.loops.rows; ++k) x[k] = lowered[k];
@@ -200,7 +200,7 @@ SARRUS_INLINE LoopSolution<T> solve_tightly(const LoopEquation<T>& e, Arena& are
     error = select(large, e.relative(residual(matrix, lifted, y, arena.take<T>(matrix.plan.unknowns))), error);
   }
   if (e.epsilon || (e.pieces && e.pieces->borrows)) {
-    const auto undetermined = is_undetermined(matrix, arena, [&](T* x, T* work) { solve(matrix.plan, factor, arena, x, work); });
+    const auto undetermined = is_undetermined(matrix, arena, [&](T* x) { solve(matrix.plan, factor, arena, x); });
     error = select(undetermined, T(tolerances::undetermined), error);
   }
   return {e.lowered(arena, y), y, error, factor};
@@ -222,13 +222,13 @@ template <class T> T moved_by_errors(const LoopEquation<T>& e, Arena& arena, con
                                      const T& share, bool rows_only = false) {
   const Saddle<T>& matrix = e.solved();
   const int nv = matrix.tree.nv;
-  T *r = arena.take<T>(nv + matrix.rows), *work = arena.take<T>(nv + matrix.rows);
+  T* r = arena.take<T>(nv + matrix.rows);
   for (int k = 0; k < nv && rows_only; ++k) r[k] = T(0.0);
   for (int k = rows_only ? nv : 0; k < nv + matrix.rows; ++k) {
     const T weight = inverse_or_zero(k < nv ? matrix.mobility[k] : matrix.row_weight[k - nv]);
     r[k] = sqrt(size * weight) * share * T(scattered(k));
   }
-  solve(matrix.plan, factor, arena, r, work);
+  solve(matrix.plan, factor, arena, r);
   return in_metric(matrix, static_cast<const T*>(r));
 }
 
@@ -267,16 +267,16 @@ void check_gap(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& so
 template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& solution) {
   const Saddle<T>& matrix = e.solved();
   const int n = matrix.plan.unknowns;
-  T *r = arena.take<T>(n), *work = arena.take<T>(n);
+  T* r = arena.take<T>(n);
   const T size = e.terms + in_metric(matrix, solution.y);
   const T* b = e.lifted(arena, e.b);
   residual(matrix, b, solution.y, r);
-  solve(matrix.plan, solution.factor, arena, r, work);
+  solve(matrix.plan, solution.factor, arena, r);
   const T correction = sqrt(in_metric(matrix, static_cast<const T*>(r)));
   T *next = arena.take<T>(n), *second = arena.take<T>(n);
   for (int k = 0; k < n; ++k) next[k] = solution.y[k] + r[k];
   residual(matrix, b, next, second);
-  solve(matrix.plan, solution.factor, arena, second, work);
+  solve(matrix.plan, solution.factor, arena, second);
   const T another = sqrt(in_metric(matrix, static_cast<const T*>(second)));
   const T rounding = sqrt(moved_by_errors(e, arena, solution.factor, size, T(tolerances::entry_rounding)));
   const T falls = correction - another;

@@ -227,7 +227,7 @@ template <class R, class T = double> class SensitivityEquation {
     if (!is_tight || shows_residual)
       return refine(by.matrix, arena, by.factor, b, y, is_tight ? 0 : tolerances::most_corrections);
     std::copy(b, b + n, y);
-    sarrus::solve(by.matrix.plan, by.factor, arena, y, arena.take<S>(n));
+    sarrus::solve(by.matrix.plan, by.factor, arena, y);
     return S(0.0);
   }
 

@@ -9,9 +9,6 @@
 
 namespace sarrus {
 
-/// Number of pivots that are eliminated together, so that the rows below them are traversed only once for four pivots.
-constexpr int panel = 4;
-
 /// Dense matrix of a front. `ahead`: rows of its pivots, stored in L; `behind`: rows of the later neighbours.
 template <class T> struct FrontRows {
   int pivots, size;
@@ -23,8 +20,8 @@ template <class T> struct FrontRows {
 
 template <class T> SARRUS_NOINLINE void eliminate(const FrontRows<T>& f, const bool* is_row, const T* mu, T* D_inverse) {
   const int m = f.size;
-  for (int begin = 0; begin < f.pivots; begin += panel) {
-    const int end = begin + panel < f.pivots ? begin + panel : f.pivots;
+  for (int begin = 0; begin < f.pivots; begin += panel_size) {
+    const int end = begin + panel_size < f.pivots ? begin + panel_size : f.pivots;
     for (int k = begin; k < end; ++k) {
       T* row = f.row(k);
       for (int i = begin; i < k; ++i) {
@@ -36,10 +33,10 @@ template <class T> SARRUS_NOINLINE void eliminate(const FrontRows<T>& f, const b
       if (is_row[k]) subtract_mu(row[k], mu[k], [&] { return f.passed[k]; });
       D_inverse[k] = T(1.0) / row[k];
     }
-    const T* from[panel];
-    T l[panel];
+    const T* from[panel_size];
+    T l[panel_size];
     for (int a = end; a < m; ++a) {
-      for (int i = 0; i < panel; ++i) {
+      for (int i = 0; i < panel_size; ++i) {
         const int k = begin + i < end ? begin + i : begin;
         from[i] = f.row(k) + a;
         l[i] = begin + i < end ? *from[i] * D_inverse[k] : T(0.0);
@@ -104,10 +101,10 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise_by_fronts(const Saddle<T>
   return {L, D_inverse};
 }
 
-/// Replace x (velocities, then rows) by the solution. `work` has the length of x.
-template <class T> SARRUS_NOINLINE void solve_by_fronts(const Elimination& e, const Factor<T>& f, Arena& arena, T* x, T* work) {
+/// Replace x (velocities, then rows) by the solution.
+template <class T> SARRUS_NOINLINE void solve_by_fronts(const Elimination& e, const Factor<T>& f, Arena& arena, T* x) {
   const Arena::Scope scope(arena);
-  T* front_values = arena.take<T>(e.widest);
+  T *front_values = arena.take<T>(e.widest), *work = arena.take<T>(e.unknowns);
   for (int k = 0; k < e.unknowns; ++k) work[k] = x[e.unknown[k]];
   for (int n = 0; n < e.fronts; ++n) {
     const Front& front = e.front[n];

@@ -126,8 +126,7 @@ template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const F
   }
 
   T *unit_weights = arena.take<T>(nv), *unit_row_weights = arena.take<T>(rows), *S = arena.take<T>(rows),
-    *x = arena.take<T>(nv + rows), *work = arena.take<T>(nv + rows), *all = arena.take<T>(rate_rows * rate_rows),
-    *part = arena.take<T>(rate_rows * rate_rows);
+    *x = arena.take<T>(nv + rows), *all = arena.take<T>(rate_rows * rate_rows), *part = arena.take<T>(rate_rows * rate_rows);
   for (int k = 0; k < nv; ++k) unit_weights[k] = T(1.0);
   for (int r = 0; r < rows; ++r) unit_row_weights[r] = T(1.0), S[r] = r < loops.rows ? T(tolerances::least_square) : T(1.0);
   const Saddle<T> s = {tree, loops.statics, nullptr, loops.constraints, rows, unit_weights, J, S, unit_weights, unit_row_weights};
@@ -146,7 +145,7 @@ template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const F
     // project twice, because each pass leaves the fraction mu / (mu + s^2) of the forbidden part, where s is a singular value of J
     for (int twice = 0; rows > 0 && twice < 2; ++twice) {
       for (int r = 0; r < rows; ++r) x[nv + r] = T(0.0);
-      pieces ? void(pieces->solve(tree, arena, factor, x, x, 20)) : solve(loops.statics, factor, arena, x, work);
+      pieces ? void(pieces->solve(tree, arena, factor, x, x, 20)) : solve(loops.statics, factor, arena, x);
     }
     for (int b = 0; b < rate_rows; ++b) {
       all[a * rate_rows + b] = T(0.0);

@@ -11,20 +11,10 @@
 #include <type_traits>
 
 #include "fronts.hpp"
+#include "panels.hpp"
 
 namespace sarrus {
 
-// One row of the factor, of an unknown k that is coupled to three later unknowns:
-//
-//   slot      first[k]   +1    +2    +3
-//   column       k        4     5     7
-//   L            d       l_4   l_5   l_7        after the elimination of k, 1/d is stored separately, and l_a / d replaces l_a
-//
-// The elimination subtracts (l_a / d) l_b from entry (a, b) of each later row a, for b >= a. The columns of row a are found in advance:
-//
-//   row 4:   4  5  7        the same columns, without a gap    run = first[4]: consecutive slots from this one on
-//   row 5:   5  6  7        column 6 is not in row k           run = -1 - t: target[t], target[t + 1] are the slots of columns 5 and 7
-//   row 7:   7                                                 run = first[7]
 /// Factorise the matrix, regularised by epsilon (nv; null: zero) and mu (rows).
 template <class T> SARRUS_NOINLINE Factor<T> factorise(const Saddle<T>& s, Arena& arena, const T* epsilon, const T* mu) {
   const Elimination& e = s.plan;
@@ -47,12 +37,9 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise(const Saddle<T>& s, Arena
     for (int k = 0; k < size; ++k) L[*slot++] = *J++;
   }
 
-  const int* run = e.run;
-  for (int k = 0; k < e.unknowns; ++k) {
-    T* row = L + e.first[k];
-    const int meets = e.first[k + 1] - e.first[k];
+  eliminate_panels(e, L, D_inverse, [&](int k, T& d) SARRUS_INLINED {
     if (e.unknown[k] >= nv)
-      used[e.unknown[k] - nv] = subtract_mu(row[0], mu[e.unknown[k] - nv], [&] {
+      used[e.unknown[k] - nv] = subtract_mu(d, mu[e.unknown[k] - nv], [&] {
         T passed = T(0.0);
         for (int i = e.before[k]; i < e.before[k + 1]; ++i) {
           const T& l = L[e.before_slot[i]];
@@ -60,56 +47,17 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise(const Saddle<T>& s, Arena
         }
         return passed;
       });
-    const T inverse = T(1.0) / row[0];
-    D_inverse[k] = inverse;
-    for (int a = 1; a < meets; ++a) {
-      const T l = row[a] * inverse;
-      const int start = *run++;
-      if (start >= 0) {
-        subtract_scaled(L + start, row + a, l, meets - a);
-      } else {
-        const int* target = e.target - 1 - start - a;
-        for (int b = a; b < meets; ++b) L[target[b]] -= l * row[b];
-      }
-      row[a] = l;
-    }
-  }
+    D_inverse[k] = T(1.0) / d;
+  });
   return {L, D_inverse, used};
 }
 
-/// Replace x (velocities, then rows) by the solution with the regularised matrix. `work` has the length of x. T is the factor's scalar, or a packet
-/// of right-hand sides for the factor of one state (not with fronts).
-template <class F, class T> SARRUS_NOINLINE void solve(const Elimination& e, const Factor<F>& f, Arena& arena, T* x, T* work) {
+/// Replace x (velocities, then rows) by the solution with the regularised matrix. T is the factor's scalar, or a packet of right-hand sides for the
+/// factor of one state (not with fronts).
+template <class F, class T> SARRUS_NOINLINE void solve(const Elimination& e, const Factor<F>& f, Arena& arena, T* x) {
   if constexpr (std::is_same_v<F, T>)
-    if (e.fronts) return solve_by_fronts(e, f, arena, x, work);
-  // each sum contains the unknown that was computed in the step before. So that the processor need not wait for this unknown, its term is added last,
-  // and all other terms form two independent sums
-  for (int k = 0; k < e.unknowns; ++k) {
-    T w = x[e.unknown[k]], other = T(0.0);
-    int i = e.before[k];
-    const int last = e.before[k + 1] - 1;
-    for (; i + 1 < last; i += 2) {
-      w -= f.L[e.before_slot[i]] * work[e.before_row[i]];
-      other -= f.L[e.before_slot[i + 1]] * work[e.before_row[i + 1]];
-    }
-    if (i < last) w -= f.L[e.before_slot[i]] * work[e.before_row[i]];
-    w += other;
-    if (i <= last) w -= f.L[e.before_slot[last]] * work[e.before_row[last]];
-    work[k] = w;
-  }
-  for (int k = e.unknowns - 1; k >= 0; --k) {
-    T w = work[k] * f.D_inverse[k], other = T(0.0);
-    const int nearest = e.first[k] + 1;
-    int i = e.first[k + 1] - 1;
-    for (; i > nearest + 1; i -= 2) {
-      w -= f.L[i] * work[e.column[i]];
-      other -= f.L[i - 1] * work[e.column[i - 1]];
-    }
-    if (i > nearest) w -= f.L[i] * work[e.column[i]];
-    w += other;
-    if (i >= nearest) w -= f.L[nearest] * work[e.column[nearest]];
-    x[e.unknown[k]] = work[k] = w;
-  }
+    if (e.fronts) return solve_by_fronts(e, f, arena, x);
+  solve_by_panels(e, f, x);
 }
 
 /// r = b - [M J^T; J -S] x. Returns its squared norm, in which each entry is weighted by its mobility. T is the matrix's scalar, or a packet of
@@ -162,10 +110,10 @@ template <class F, class T> SARRUS_NOINLINE T residual(const Saddle<F>& s, const
 template <class F, class T>
 SARRUS_NOINLINE T refine(const Saddle<F>& s, Arena& arena, const Factor<F>& f, const T* b, T* x, int most) {
   const int n = s.plan.unknowns;
-  T *r = arena.take<T>(n), *step = arena.take<T>(n), *work = arena.take<T>(n);
+  T *r = arena.take<T>(n), *step = arena.take<T>(n);
   const int nv = s.tree.nv;
   for (int k = 0; k < n; ++k) x[k] = b[k];
-  solve(s.plan, f, arena, x, work);
+  solve(s.plan, f, arena, x);
   T error = residual(s, b, x, r);
   auto active = error > T(0.0);
   T before = T(1e150);  // squared norm of the previous correction
@@ -175,7 +123,7 @@ SARRUS_NOINLINE T refine(const Saddle<F>& s, Arena& arena, const Factor<F>& f, c
   LastCorrection<T> last = {T(0.0), T(0.0), T(0.0), unheld};
   for (int k = 0; k < most && any(active); ++k) {
     for (int i = 0; i < n; ++i) step[i] = r[i];
-    solve(s.plan, f, arena, step, work);
+    solve(s.plan, f, arena, step);
     T moved = T(0.0), size = T(0.0);
     const auto count = [&](int i, const T& metric) SARRUS_INLINED {
       const T sum = x[i] + step[i];

@@ -43,6 +43,7 @@ EliminationPlan::EliminationPlan(const Tree& tree, const Constraint* constraint,
     std::sort(later[k].begin(), later[k].end());
   }
   fill(std::move(later), check_interrupt);
+  collect_panels(check_interrupt);
 
   const auto slot = [&](int i, int j) {
     const int k = std::min(place_[i], place_[j]), l = std::max(place_[i], place_[j]);
@@ -131,19 +132,32 @@ void EliminationPlan::fill(std::vector<std::vector<int>> later, const std::funct
     before_slot_.insert(before_slot_.end(), at[k].begin(), at[k].end());
     before_.push_back(static_cast<int>(before_row_.size()));
   }
+}
+
+// An unknown continues a panel if its row has the remaining columns of the row before it. The rows of the panel's later neighbours contain the same
+// columns and perhaps others.
+void EliminationPlan::collect_panels(const std::function<void()>& check_interrupt) {
+  const int n = static_cast<int>(unknown_.size());
+  const auto columns = [&](int k) { return column_.begin() + first_[k]; };
+  const auto continues = [&](int k) {
+    return k < n && k - panel_.back() < panel_size && std::equal(columns(k), columns(k + 1), columns(k - 1) + 1, columns(k));
+  };
+  for (const int k : column_) neighbour_.push_back(unknown_[k]);
+  panel_.push_back(0);
   for (int k = 0; k < n; ++k) {
     if (check_interrupt) check_interrupt();
-    for (int a = first_[k] + 1; a < first_[k + 1]; ++a) {
-      const int row = column_[a], count = first_[k + 1] - a;
-      auto at = column_.begin() + first_[row];
-      const auto end = column_.begin() + first_[row + 1];
-      if (end - at >= count && std::equal(at, at + count, column_.begin() + a)) {
-        run_.push_back(first_[row]);
+    if (continues(k + 1)) continue;
+    panel_.push_back(k + 1);
+    for (auto a = columns(k) + 1; a < columns(k + 1); ++a) {
+      auto at = columns(*a);
+      const auto end = columns(*a + 1), last = columns(k + 1);
+      if (end - at >= last - a && std::equal(a, last, at)) {
+        run_.push_back(first_[*a]);
         continue;
       }
       run_.push_back(-1 - static_cast<int>(target_.size()));
-      for (int b = a; b < first_[k + 1]; ++b) {
-        at = std::lower_bound(at, end, column_[b]);
+      for (auto b = a; b < last; ++b) {
+        at = std::lower_bound(at, end, *b);
         target_.push_back(static_cast<int>(at - column_.begin()));
       }
     }
@@ -154,7 +168,7 @@ Elimination EliminationPlan::view() const {
   Elimination e{};
   e.unknowns = static_cast<int>(unknown_.size()), e.slots = static_cast<int>(column_.size());
   e.unknown = unknown_.data(), e.place = place_.data();
-  e.first = first_.data(), e.column = column_.data();
+  e.first = first_.data(), e.column = column_.data(), e.neighbour = neighbour_.data(), e.panel = panel_.data();
   e.before = before_.data(), e.before_row = before_row_.data(), e.before_slot = before_slot_.data();
   e.run = run_.data(), e.target = target_.data();
   e.mass_slot = mass_slot_.data(), e.jacobian_slot = jacobian_slot_.data();

@@ -25,10 +25,11 @@ class EliminationPlan {
   void order(const Tree&, const Constraint*, int constraints, int rows, const std::vector<std::vector<int>>& meets,
              bool with_mass, const std::function<void()>& check_interrupt);
   void fill(std::vector<std::vector<int>> later, const std::function<void()>& check_interrupt);
+  void collect_panels(const std::function<void()>& check_interrupt);
 
   double operations_ = 0.0, most_ = 0.0;
-  std::vector<int> unknown_, place_, first_, column_, before_, before_row_, before_slot_, run_, target_, mass_slot_,
-      jacobian_slot_;
+  std::vector<int> unknown_, place_, first_, column_, neighbour_, panel_, before_, before_row_, before_slot_, run_, target_,
+      mass_slot_, jacobian_slot_;
 };
 
 }  // namespace sarrus

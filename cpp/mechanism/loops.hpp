@@ -59,6 +59,9 @@ struct Front {
   int mass, jacobian;  // indices of its first entries of M and of J; its last entries precede the first entries of the next front
 };
 
+/// Largest number of unknowns that are eliminated together, so that the rows below them are traversed only once for four unknowns.
+constexpr int panel_size = 4;
+
 /// Elimination order of the unknowns of [M J^T; J -mu], and the index of every entry of L D L^T. Computed once per mechanism.
 ///
 /// Row k of the factor stores its diagonal, then the entries of its later neighbours, in the order of elimination.
@@ -68,11 +71,13 @@ struct Elimination {
   const int* place;  // inverse of `unknown`: position of each unknown in the elimination order
   const int* first;  // (unknowns + 1) slot at which row k begins
   const int* column;  // for each slot: position of the later neighbour in the elimination order
+  const int* neighbour;  // for each slot: the later neighbour, as in `unknown`
+  const int* panel;  // positions at which panels begin (loops/panels.hpp), then the number of unknowns
   const int* before;  // (unknowns + 1) index in the next two arrays at which the earlier neighbours of unknown k begin
   const int* before_row;  // the earlier neighbours of each unknown
   const int* before_slot;  // slot of unknown k in the row of each earlier neighbour
-  // for unknown k and each later neighbour a: slot of entry (a, a), if the entries of row a for the later neighbours of k are contiguous from this
-  // slot on; otherwise -1 - the index in `target` at which their slots are listed
+  // for each panel and each later neighbour a of all its unknowns: slot of entry (a, a), if the entries of row a for the later neighbours of the panel
+  // are contiguous from this slot on; otherwise -1 - the index in `target` at which their slots are listed
   const int* run;
   const int* target;
   // slots of the entries (i, j) of M for i = 0 .. nv - 1 and all j on the path from i to the ground; -1: not stored

@@ -81,15 +81,15 @@ template <> Factor<Symbolic> factorise(const Saddle<Symbolic>& s, Arena& arena, 
   return {L, D_inverse, used_rows ? used : nullptr};
 }
 
-template <> void solve(const Elimination& e, const Factor<Symbolic>& f, Arena& arena, Symbolic* x, Symbolic* work) {
+template <> void solve(const Elimination& e, const Factor<Symbolic>& f, Arena& arena, Symbolic* x) {
   Graph& graph = Symbolic::graph();
-  if (!graph.shares) return solve(e, plain(f), arena, plain(x), plain(work));
+  if (!graph.shares) return solve(e, plain(f), arena, plain(x));
   const Ids all = graph.call("solution", {ids(f.L, e.slots), ids(f.D_inverse, e.unknowns), ids(x, e.unknowns)},
                              [&](const std::vector<Ids>& in) {
                                const Arena::Scope scope(arena);
-                               Symbolic *to = numbers(arena, in[2]), *inner_work = arena.take<Symbolic>(e.unknowns);
+                               Symbolic* to = numbers(arena, in[2]);
                                const Factor<Symbolic> inner = {numbers(arena, in[0]), numbers(arena, in[1]), nullptr};
-                               solve(e, plain(inner), arena, plain(to), plain(inner_work));
+                               solve(e, plain(inner), arena, plain(to));
                                return ids(to, e.unknowns);
                              });
   copy(all, 0, e.unknowns, x);

@@ -95,10 +95,10 @@ namespace sarrus {
 // ---- functions that recordings may call: see saddle.cpp ------------------------------------------------------------------------------------
 
 template <class T> Factor<T> factorise(const Saddle<T>&, Arena&, const T* epsilon, const T* mu);
-template <class F, class T> void solve(const Elimination&, const Factor<F>&, Arena&, T* x, T* work);
+template <class F, class T> void solve(const Elimination&, const Factor<F>&, Arena&, T* x);
 template <class F, class T> T residual(const Saddle<F>&, const T* b, const T* x, T* r);
 template <> Factor<Symbolic> factorise(const Saddle<Symbolic>&, Arena&, const Symbolic* epsilon, const Symbolic* mu);
-template <> void solve(const Elimination&, const Factor<Symbolic>&, Arena&, Symbolic* x, Symbolic* work);
+template <> void solve(const Elimination&, const Factor<Symbolic>&, Arena&, Symbolic* x);
 template <> Symbolic residual(const Saddle<Symbolic>&, const Symbolic* b, const Symbolic* x, Symbolic* r);
 
 }  // namespace sarrus

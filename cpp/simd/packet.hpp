@@ -127,11 +127,17 @@ typedef double WideDoubles __attribute__((vector_size(32), aligned(8), may_alias
 typedef double WideDoubles __attribute__((vector_size(16), aligned(8), may_alias));
 #endif
 
+// the same for the last entries of arrays, if they do not fill a register
+typedef double TwoDoubles __attribute__((vector_size(16), aligned(8), may_alias));
+
 /// Subtract scale[0] * from[0] + scale[1] * from[1] + ... from `to` (arrays of `count` entries); for doubles the loop is vectorised.
 template <class T, int N>
 SARRUS_INLINE void subtract_scaled(T* to, const T* const (&from)[N], const T (&scale)[N], int count) {
-  for (int i = 0; i < count; ++i)
-    for (int k = 0; k < N; ++k) to[i] -= scale[k] * from[k][i];
+  for (int i = 0; i < count; ++i) {
+    T sum = to[i];
+    for (int k = 0; k < N; ++k) sum -= scale[k] * from[k][i];
+    to[i] = sum;
+  }
 }
 template <int N>
 SARRUS_INLINE void subtract_scaled(double* to, const double* const (&from)[N], const double (&scale)[N], int count) {
@@ -143,8 +149,17 @@ SARRUS_INLINE void subtract_scaled(double* to, const double* const (&from)[N], c
     for (int k = 0; k < N; ++k) sum -= *reinterpret_cast<const Wide*>(from[k] + i) * scale[k];
     *reinterpret_cast<Wide*>(to + i) = sum;
   }
-  for (; i < count; ++i)
-    for (int k = 0; k < N; ++k) to[i] -= scale[k] * from[k][i];
+  if (i + 2 <= count) {
+    TwoDoubles sum = *reinterpret_cast<TwoDoubles*>(to + i);
+    for (int k = 0; k < N; ++k) sum -= *reinterpret_cast<const TwoDoubles*>(from[k] + i) * scale[k];
+    *reinterpret_cast<TwoDoubles*>(to + i) = sum;
+    i += 2;
+  }
+  if (i < count) {
+    double sum = to[i];
+    for (int k = 0; k < N; ++k) sum -= scale[k] * from[k][i];
+    to[i] = sum;
+  }
 }
 /// Subtract scale * from from `to`.
 template <class T> SARRUS_INLINE void subtract_scaled(T* to, const T* from, T scale, int count) {

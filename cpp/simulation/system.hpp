@@ -419,7 +419,7 @@ template <class T> struct LeastMotion {
     X *right_side = arena.take<X>(tree.nv + e.matrix.rows), *y = right_side;
     for (int k = 0; k < tree.nv + e.matrix.rows; ++k) right_side[k] = k < tree.nv ? force[k] : X(0.0);
     if (e.pieces) y = e.pieces->lift(tree, arena, right_side);
-    solve(matrix.plan, factor, arena, y, arena.take<X>(matrix.plan.unknowns));
+    solve(matrix.plan, factor, arena, y);
     const X* change = e.pieces ? e.pieces->lower(tree, arena, y) : y;
     std::copy(change, change + tree.nv, force);
   }
