@@ -18,7 +18,7 @@ namespace sarrus {
 /// Return true if RepeatedStep supports these steps; or, unless the state `moves`, projections onto the loops alone.
 inline bool steps_by_products(const Tree& tree, const Plan& plan, bool moves) {
   bool yes = !nonholonomic(tree) && tree.loops.rotor_rows == 0;
-  if (moves) yes &= facts(plan.method).in_lanes() && !facts(plan.method).adaptive();
+  if (moves) yes &= plan.method == Method::implicit_midpoint || (facts(plan.method).in_lanes() && !facts(plan.method).adaptive());
   if (tree.loops.rows > 0)
     yes &= plan.stabilisation == Stabilisation::projection || (moves && plan.stabilisation == Stabilisation::none);
   for (int i = 0; i < tree.loop_motions; ++i) yes &= !tree.loop_motion[i].has_armature;

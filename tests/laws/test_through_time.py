@@ -120,7 +120,7 @@ def test_of_the_gallery(name, method):
     assert_close(np.hstack([found.q, found.v]) @ directions.T, wanted, 1e-5 if name == "bennett" else 1e-8)
 
 
-@pytest.mark.parametrize("method", METHODS[:-1])
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", ["stewart", "delta", "tensegrity_prism"])
 def test_long_steps_agree_both_ways(name, method):
     """In long steps projections are large, so the changes of their directions count. The prism has springs between bodies, which do no work in them."""
@@ -219,7 +219,7 @@ def both_ways(robot, q, v, controller=None, seed=0, duration=0.03, dt=0.01, **ho
 
 
 @pytest.mark.filterwarnings("ignore::sarrus.errors.DriftWarning")
-@pytest.mark.parametrize("method", METHODS[:-1])
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("stabilisation", ["projection", "none"])
 @pytest.mark.parametrize("name", ["four_bar", "slider_crank", "scissor_lift", "bennett", "stewart", "delta"])
 def test_of_the_gallery_back(name, stabilisation, method):
@@ -255,7 +255,7 @@ def test_on_loops_back(closed, method, seed):
 @examples(12)
 @given(
     mechanisms(springs=True, armature=True, backward=st.sampled_from([0.0, 0.5])),
-    st.sampled_from(METHODS[:-1]),
+    st.sampled_from(METHODS),
     seeds(),
 )
 def test_on_trees_back(robot, method, seed):
