@@ -129,7 +129,7 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
   using Base = RepeatedStep<P>;
   using Base::tree_, Base::arena_, Base::plan_, Base::n_, Base::nz_, Base::rows_, Base::by_rates_, Base::sees_state_, Base::ny_,
       Base::numbers_, Base::stage_, Base::projects, Base::take, Base::constant, Base::system, Base::with_inertias_only,
-      Base::is_cut, Base::evaluate, Base::rounding, Base::time_, Base::h_;
+      Base::is_cut, Base::evaluate, Base::rounding, Base::time_, Base::h_, Base::late_;
   using typename Base::Varied, typename Base::Point, typename Base::Stage;
 
   int m() const { return 2 * n_ + nz_; }
@@ -153,7 +153,7 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
   // ---- values ----
 
   bool prepare(double time, double h, const P* x, const P* after, P& status) {
-    if (is_cut(time + h, x) || FloatingGroups<P>(tree_, arena_).count > 0 || damps_late(x, h)) return false;
+    if (is_cut(time + h, x) || FloatingGroups<P>(tree_, arena_).count > 0) return false;
     time_ = time, h_ = h, x_ = x, after_ = after, P_start_ = P(time), P_end_ = P(time + h);
     P wrong = P(0.0);
     if (!repeat(wrong)) return false;
@@ -162,19 +162,37 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
     return true;
   }
 
-  /// Return true if dampers of joints are so fast that their forces are evaluated after the middle of the step.
-  bool damps_late(const P* x, double h) {
-    if (!tree_.has_joint_forces) return false;
-    const Arena::Scope scope(arena_);
-    P* M = take(n_ * n_);
-    crba(tree_, arena_, x, M);
+  /// Compute the force of joints' dampers that is evaluated after the middle of the step, as MidpointRule does: later_ (v0' - v1'). Returns false if a
+  /// nonlinear damper is so fast.
+  bool damp_late(const P* q, const P* v0, const P* v1) {
+    if (!tree_.has_joint_forces) return true;
     const auto numbers = tree_.template numbers<P>();
-    bool late = false;
+    P *M = take(n_ * n_), *later = take(n_), *late = take(n_);
+    crba(tree_, arena_, q, M);
+    bool any_later = false, linear = true;
     for (int k = 0; k < n_; ++k) {
       const PassiveTerms& f = tree_.passive[k];
-      late |= any(tangent_damping(P(numbers(f.damping)), f.nonlinear, numbers, x[tree_.nq + k]) * P(h) > M[k * n_ + k] * P(2.0));
+      const P damping = tangent_damping(P(numbers(f.damping)), f.nonlinear, numbers, v0[k]);
+      const auto fast = damping * P(h_) > M[k * n_ + k] * P(2.0);
+      later[k] = select(fast, damping * P(0.5) - M[k * n_ + k] / P(h_), P(0.0)), late[k] = later[k] * (v0[k] - v1[k]);
+      any_later |= any(fast), linear &= !any(fast) || !f.nonlinear.has_forces();
     }
-    return late;
+    later_ = any_later ? later : nullptr, late_ = any_later ? late : nullptr;
+    return linear;
+  }
+  /// Add the derivatives of this force to the equation of the middle. It contains M_kk at the beginning, whose rate is multiplied by a_k.
+  void add_late_damping() {
+    const P* a = stage_[0]->a;
+    const Arena::Scope scope(arena_);
+    Varied *q = arena_.template take<Varied>(tree_.nq), *M = arena_.template take<Varied>(n_ * n_);
+    const Varied* from = constant(q_[0], tree_.nq);
+    each_unit([&](int j, const P* unit) {
+      Varied* d = constant(unit, n_);
+      for (int k = 0; k < n_; ++k) d[k] = {P(0.0), unit[k]};
+      integrate(tree_, from, static_cast<const Varied*>(d), q);
+      crba(tree_, arena_, static_cast<const Varied*>(q), M);
+      for (int k = 0; k < n_; ++k) by_q_[k * n_ + j] += select(later_[k] > P(0.0), M[k * n_ + k].rate * a[k], P(0.0));
+    });
   }
 
   /// Find the middle state, and the least motions at both ends, from the ends. Returns false if these are not the ends of such a step.
@@ -213,6 +231,7 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
       integrate(tree_, static_cast<const P*>(q_[0]), static_cast<const P*>(whole), moved);
       difference(tree_, static_cast<const P*>(q_[1]), static_cast<const P*>(moved), off_q);
       P wrong_here = P(0.0);
+      if (!damp_late(q_[0], begin_v, end_v)) return false;
       Stage& s = stage_[0].emplace(Stage{Point{half, q_middle, v_middle_, v_middle_ + n_}});
       evaluate(s, time_ + 0.5 * h_, x_, time_, wrong_here);
       Reproduced<P> ends(plan_);
@@ -223,7 +242,7 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
         off = most(off, (abs(off_q[k]) + abs(off_v[k])) / P(Plan::unit_of(plan_.velocity_unit, k)));
       }
       for (int k = 0; k < nz_; ++k) ends.see_internal_state(k, v0[n_ + k] + P(h_) * s.z_dot[k], v1[n_ + k]);
-      constexpr double settled = 1e-11;
+      constexpr double settled = 1e-10;
       const bool done = !any(off > P(settled)) || !projects() || round == most_rounds || !any(off < before * P(0.5));
       before = off;
       if (done) {
@@ -311,6 +330,7 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
         pull_map(half_, middle_by_q + i * n_, by_q_ + i * n_, by_v_ + i * n_);
       }
     }
+    if (later_) add_late_damping();
     return factorise();
   }
 
@@ -324,6 +344,7 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
       for (int k = 0; k < n_; ++k) K[i * N + k] -= by_v_[i * n_ + k] * P(0.5 * h_);
       for (int k = 0; k < nz_; ++k) K[i * N + n_ + rows_ + k] -= by_z_[i * nz_ + k] * P(0.5 * h_);
     }
+    for (int k = 0; later_ && k < n_; ++k) K[k * N + k] += later_[k] * P(h_);
     factor_.emplace(arena_, N, K, scale, n_, n_ + rows_);
     return factor_->ok();
   }
@@ -628,6 +649,7 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
   P *q_[2], *v_middle_, *u_;  // corrected ends; v and z in the middle; h v
   End end_[2];
   JointMap half_, whole_;
+  const P* later_ = nullptr;  // (nv) coefficients of damp_late(); null: zero
   P *turn_ = nullptr, *by_q_ = nullptr, *by_v_ = nullptr, *by_z_ = nullptr;
   std::optional<DenseFactor<P>> factor_;
 };

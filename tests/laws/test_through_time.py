@@ -131,6 +131,29 @@ def test_long_steps_agree_both_ways(name, method):
     assert_close(np.concatenate([found.q, found.v]), np.tile(w, 2) @ np.hstack([J.q, J.v]), 1e-11)
 
 
+@pytest.mark.parametrize("closed", [False, True])
+def test_of_dampers_that_are_faster_than_the_step(closed):
+    """Their force is evaluated after the middle of an implicit step, by an amount that depends on M at the beginning."""
+    b = sarrus.Builder("damped bars")
+    for name, length in ("crank", 0.4), ("coupler", 1.1), ("rocker", 0.9):
+        b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0)))
+    b.add_joint("motor", sarrus.Revolute("y"), "ground", "crank")
+    b.add_joint("pin1", sarrus.Revolute("y", damping=60.0), "crank", "coupler", at_parent=(0.4, 0, 0))
+    b.add_joint("pivot", sarrus.Revolute("y", damping=80.0), "ground", "rocker", at_parent=(1.0, 0, 0))
+    if closed:
+        ends = {"at_parent": (1.1, 0, 0), "at_child": (0.9, 0, 0)}
+        b.add_joint("pin2", sarrus.Revolute("y"), "coupler", "rocker", **ends)
+    robot = b.build()
+    q = robot.assemble(fixed={"motor": 0.5}) if closed else np.array([0.5, -0.7, 0.2])
+    v = robot.project_velocity(q, [3.0, -1.0, 2.0])
+    how = {"method": "implicit_midpoint"}
+    found, w = D.step(robot, q, v, 0.02, **how), np.random.default_rng(0).normal(size=(2, robot.nv))
+    J = np.hstack([found.q, found.v])
+    assert_close(J, differences(robot, q, v, np.eye(2 * robot.nv), 0.02, dt=0.02, **how), 1e-8)
+    back = D.step_vjp(robot, q, v, 0.02, *w, **how)
+    assert_close(np.concatenate([back.q, back.v]), w.ravel() @ J, 1e-11)
+
+
 def test_only_independent_changes_are_needed():
     """Derivatives by all changes are those by each change alone, though only as many as there are degrees of freedom go through the steps."""
     robot = sarrus.mechanisms.delta()
