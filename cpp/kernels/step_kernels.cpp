@@ -1,11 +1,10 @@
 // Propagation of changes of a state forward through many steps, and of cotangents backward.
 //
 // Changes are propagated by derivative matrices (simulation/step_matrices.hpp), cotangents by vector-Jacobian products (step_pullback.hpp), and both
-// through implicit steps by their solved equation (midpoint_sensitivity.hpp). If a step
-// has no such products, derivatives along directions of its initial state are used (step_rates.hpp). For cotangents these are all directions or, with
-// loops, as many as there are degrees of freedom. The directions are random
-// vectors W, projected onto the loops: B = P W. Let c = B^T lambda be the products of the cotangent with the derivatives along B. Then lambda = U B
-// (B^T U B)^-1 c, where the diagonal matrix U contains units that make entries comparable.
+// through implicit steps by their solved equation (midpoint_sensitivity.hpp). If a step has no such products, derivatives along directions of its
+// initial state are used (step_rates.hpp). For cotangents these are all directions or, with loops, as many as there are degrees of freedom. The
+// directions are random vectors W, projected onto the loops: B = P W. Let c = B^T lambda be the products of the cotangent with the derivatives along
+// B. Then lambda = U B (B^T U B)^-1 c, where the diagonal matrix U contains units that make entries comparable.
 #include <algorithm>
 #include <cmath>
 
