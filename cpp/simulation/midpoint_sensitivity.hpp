@@ -24,73 +24,64 @@
 
 namespace sarrus {
 
-/// Factors of a matrix (n x n) of states in lanes, by elimination with row pivots in each lane. The matrix is scaled, and if it is singular, `softness`
-/// is subtracted from the diagonal in the rows of constraints, because these depend on one another; a correction removes its effect.
-template <class P> class DenseFactor {
+/// Factors of a matrix (n x n, overwritten) of states in lanes, by elimination with row pivots that all lanes share.
+template <class P> class FactorInLanes {
  public:
-  DenseFactor(Arena& arena, int n, const P* A, const P* scale, int soft_begin, int soft_end)
-      : arena_(arena), n_(n), A_(A), scale_(scale) {
-    for (int l = 0; l < width_of<P>; ++l) {
-      LU_[l] = arena.take<double>(n * n), other_[l] = arena.take<int>(n);
-      if (factorise(l, 0.0, soft_begin, soft_end)) continue;
-      corrections_ = 1;
-      ok_ &= factorise(l, softness, soft_begin, soft_end);
+  /// `unit`: units of the unknowns, in which pivots are compared.
+  template <class Unit> FactorInLanes(Arena& arena, int n, P* A, Unit unit) : n_(n), LU_(A), other_(arena.take<int>(n)) {
+    for (int k = 0; k < n && ok_; ++k) {
+      P largest = P(1e-300);
+      for (int r = k; r < n; ++r) largest = most(largest, abs(A[r * n + k]) / P(unit(r)));
+      const auto size = [&](int r) {  // relative to the largest entry of the column, in the lane in which this is least
+        double least_size = HUGE_VAL;
+        for (int l = 0; l < width_of<P>; ++l)
+          least_size = std::min(least_size, std::abs(lane(A[r * n + k], l)) / (unit(r) * lane(largest, l)));
+        return least_size;
+      };
+      int pivot = k;
+      double best = size(k);
+      for (int r = k + 1; r < n && !(best > sufficient); ++r)
+        if (const double other = size(r); other > best) best = other, pivot = r;
+      ok_ = best > least_pivot;
+      if (pivot != k) std::swap_ranges(A + k * n, A + (k + 1) * n, A + pivot * n);
+      other_[k] = pivot;
+      const P inverse = A[k * n + k] = P(1.0) / A[k * n + k];
+      for (int r = k + 1; r < n; ++r) {
+        const P factor = A[r * n + k] *= inverse;
+        for (int c = k + 1; c < n; ++c) A[r * n + c] -= factor * A[k * n + c];
+      }
     }
   }
+  /// Return false if lanes need different pivots, or if the matrix is singular.
   bool ok() const { return ok_; }
-  /// Replace b by A^-1 b or, if `transposed`, by A^-T b.
-  void solve(P* b, bool transposed) const {
-    const Arena::Scope scope(arena_);
-    P *x = arena_.take<P>(n_), *rest = arena_.take<P>(n_);
-    std::fill(x, x + n_, P(0.0)), std::copy(b, b + n_, rest);
-    for (int round = 0;; ++round) {
-      substitute(rest, transposed);
-      for (int k = 0; k < n_; ++k) x[k] += rest[k];
-      if (round == corrections_) break;
-      std::copy(b, b + n_, rest);
-      for (int i = 0; i < n_; ++i)
-        for (int k = 0; k < n_; ++k) transposed ? rest[k] -= A_[i * n_ + k] * x[i] : rest[i] -= A_[i * n_ + k] * x[k];
+  /// Replace b by A^-1 b.
+  void solve(P* b) const {
+    for (int k = 0; k < n_; ++k) std::swap(b[k], b[other_[k]]);
+    for (int k = 1; k < n_; ++k) b[k] -= product(LU_ + k * n_, b, k);
+    for (int k = n_ - 1; k >= 0; --k) b[k] = (b[k] - product(LU_ + k * n_ + k + 1, b + k + 1, n_ - k - 1)) * LU_[k * n_ + k];
+  }
+  /// Replace b by A^-T b.
+  void solve_transposed(P* b) const {
+    for (int k = 0; k < n_; ++k) {
+      b[k] *= LU_[k * n_ + k];
+      for (int c = k + 1; c < n_; ++c) b[c] -= LU_[k * n_ + c] * b[k];
     }
-    std::copy(x, x + n_, b);
+    for (int k = n_ - 1; k > 0; --k)
+      for (int c = 0; c < k; ++c) b[c] -= LU_[k * n_ + c] * b[k];
+    for (int k = n_ - 1; k >= 0; --k) std::swap(b[k], b[other_[k]]);
   }
 
  private:
-  static constexpr double softness = 1e-11;  // relative to inertias and rows
-
-  /// Factorise the matrix of lane l. Returns false if it is singular.
-  bool factorise(int l, double soft, int soft_begin, int soft_end) {
-    constexpr double singular = 1e-9;
-    double *LU = LU_[l], least = 1.0;
-    for (int i = 0; i < n_; ++i)
-      for (int k = 0; k < n_; ++k) LU[i * n_ + k] = lane(A_[i * n_ + k], l) * lane(scale_[i], l) * lane(scale_[k], l);
-    for (int k = soft_begin; k < soft_end; ++k) LU[k * n_ + k] -= soft;
-    if (!eliminate(n_, LU, [&](int row, int pivot) { other_[l][row] = pivot; })) return false;
-    for (int k = 0; k < n_; ++k) least = std::min(least, std::abs(LU[k * n_ + k]));
-    return soft > 0.0 || least > singular;
+  // relative sizes of pivots: one that is used at once, and the least one that is used
+  static constexpr double sufficient = 0.3, least_pivot = 0.01;
+  static P product(const P* a, const P* b, int count) {
+    P sum = P(0.0);
+    for (int k = 0; k < count; ++k) sum += a[k] * b[k];
+    return sum;
   }
-  void substitute(P* b, bool transposed) const {
-    double* x = arena_.take<double>(n_);
-    for (int l = 0; l < width_of<P>; ++l) {
-      const double* LU = LU_[l];
-      const int* other = other_[l];
-      for (int k = 0; k < n_; ++k) x[k] = lane(b[k], l) * lane(scale_[k], l);
-      if (transposed) {
-        for (int k = 0; k < n_; ++k) x[k] /= LU[k * n_ + k], subtract_scaled(x + k + 1, LU + k * n_ + k + 1, x[k], n_ - k - 1);
-        for (int k = n_ - 1; k > 0; --k) subtract_scaled(x, LU + k * n_, x[k], k);
-        for (int k = n_ - 1; k >= 0; --k) std::swap(x[k], x[other[k]]);
-      } else {
-        for (int k = 0; k < n_; ++k) std::swap(x[k], x[other[k]]);
-        solve_eliminated(n_, LU, x);
-      }
-      for (int k = 0; k < n_; ++k) lane(b[k], l) = x[k] * lane(scale_[k], l);
-    }
-  }
-
-  Arena& arena_;
-  int n_, corrections_ = 0;
-  const P *A_, *scale_;
-  double* LU_[width_of<P>];
-  int* other_[width_of<P>];
+  int n_;
+  P* LU_;  // the diagonal contains inverses of pivots
+  int* other_;
   bool ok_ = true;
 };
 
@@ -102,6 +93,8 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
   bool push(double time, double h, const P* x, const P* after, P* S, int count, const int* parameter, P& status) {
     const Arena::Scope scope(arena_);
     if (!prepare(time, h, x, after, status)) return false;
+    // with few columns, it takes less time to solve for each of them
+    if (rounds_of_columns * count > n_) respond_in_columns(by_q_, n_), by_q_responds_ = true;
     P *d = take(m()), *out = take(m());
     for (int c = 0; c < count; ++c) {
       const Arena::Scope column_scope(arena_);
@@ -131,6 +124,8 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
       Base::numbers_, Base::stage_, Base::projects, Base::take, Base::constant, Base::system, Base::with_inertias_only,
       Base::is_cut, Base::evaluate, Base::rounding, Base::time_, Base::h_, Base::late_;
   using typename Base::Varied, typename Base::Point, typename Base::Stage;
+
+  static constexpr int rounds_of_columns = 6;  // usual number of rounds of advance()
 
   int m() const { return 2 * n_ + nz_; }
   int unknowns() const { return n_ + rows_ + nz_; }
@@ -199,24 +194,23 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
   bool repeat(P& wrong) {
     const int nq = tree_.nq;
     const P *v0 = x_ + nq, *v1 = after_ + nq;
-    P *pi = take(rows_), *rho = take(rows_), *off_q = take(n_), *off_v = take(n_), *back = take(n_), *moved = take(nq);
+    P *pi = take(rows_), *rho = take(rows_);  // changes in a round
+    P *off_q = take(n_), *off_v = take(n_), *back = take(n_), *moved = take(nq);
     q_[0] = take(nq), q_[1] = take(nq), v_middle_ = take(n_ + nz_), u_ = take(n_);
     P *begin_v = take(n_), *end_v = take(n_), *q_middle = take(nq), *half = take(n_), *whole = take(n_);
     for (End& e : end_) {
-      e.u = take(n_), e.w = take(n_), e.u_multiplier = take(rows_), e.w_multiplier = take(rows_);
-      std::fill(e.u, e.u + n_, P(0.0)), std::fill(e.w, e.w + n_, P(0.0));
+      e.u = zero(n_), e.w = zero(n_), e.u_multiplier = zero(rows_), e.w_multiplier = zero(rows_);
     }
     if (projects()) {
       end_[0].least.emplace(tree_, arena_, x_, P_start_, static_cast<const P*>(nullptr));
       end_[1].least.emplace(tree_, arena_, after_, P_end_, static_cast<const P*>(nullptr));
     }
-    std::fill(pi, pi + rows_, P(0.0)), std::fill(rho, rho + rows_, P(0.0));
     constexpr int most_rounds = 10;
     P before = P(HUGE_VAL);
     for (int round = 0;; ++round) {
       for (End& e : end_) {
-        if (!projects()) break;
-        least_motion(e, pi, e.u, e.u_multiplier), least_motion(e, rho, e.w, e.w_multiplier);
+        if (round == 0) break;
+        add_least_motion(round - 1, e, pi, e.u, e.u_multiplier), add_least_motion(round - 1, e, rho, e.w, e.w_multiplier);
       }
       integrate(tree_, x_, end_[0].u, q_[0]);
       for (int k = 0; k < n_; ++k) back[k] = -end_[1].u[k], begin_v[k] = v0[k] + end_[0].w[k], end_v[k] = v1[k] - end_[1].w[k];
@@ -249,25 +243,25 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
         wrong = wrong_here;
         return !any(ends.missed());
       }
-      P *by_q = take(rows_), *by_v = take(rows_);
-      std::fill(by_q, by_q + rows_, P(0.0)), std::fill(by_v, by_v + rows_, P(0.0));
-      add_motion_along_rows(tree_, J(1), static_cast<const P*>(off_q), P(1.0), by_q);
-      add_motion_along_rows(tree_, J(1), static_cast<const P*>(off_v), P(1.0), by_v);
-      for (int r = 0; r < rows_; ++r) pi[r] -= P(0.5) * by_q[r], rho[r] -= P(0.5) * by_v[r];
+      std::fill(pi, pi + rows_, P(0.0)), std::fill(rho, rho + rows_, P(0.0));
+      add_motion_along_rows(tree_, J(1), static_cast<const P*>(off_q), P(-0.5), pi);
+      add_motion_along_rows(tree_, J(1), static_cast<const P*>(off_v), P(-0.5), rho);
     }
   }
   const P* J(int end) const { return end_[end].least->rows(); }
-  /// Compute a least motion, and y with M motion + J^T y = 0.
-  void least_motion(const End& e, const P* rows, P* motion, P* y) const {
+  /// Add the least motion that changes the rows by `rows`, and y with M motion + J^T y = 0.
+  void add_least_motion(int round, const End& e, const P* rows, P* motion, P* y) const {
     const Arena::Scope scope(arena_);
-    P* b = take(n_ + rows_);
-    for (int k = 0; k < n_ + rows_; ++k) b[k] = k < n_ ? P(0.0) : rows[k - n_];
-    const P* x = solve(e, b);
-    std::copy(x, x + n_, motion), std::copy(x + n_, x + n_ + rows_, y);
+    const P* x = change(round, e, nullptr, nullptr, rows);
+    for (int k = 0; k < n_; ++k) motion[k] += x[k];
+    for (int r = 0; r < rows_; ++r) y[r] += x[n_ + r];
   }
-  /// Solve the equation of least motions with one correction; the rounds at the end of the step correct the rest.
-  const P* solve(const End& e, const P* b) const {
+  /// Solve the equation of least motions in the given round of corrections. The first rounds need one correction of the solution; in later rounds
+  /// right-hand sides are so small that errors of the regularised factor are at rounding level.
+  const P* solve(const End& e, P* b, int round) const {
+    constexpr int corrected = 2;
     const LoopEquation<P>& equation = e.least->e;
+    if (round >= corrected && !equation.epsilon && !equation.pieces) return solve_once(equation, arena_, e.least->factor, b), b;
     P* y = take(equation.solved().plan.unknowns);
     refine(equation.solved(), arena_, e.least->factor, equation.lifted(arena_, b), y, 1);
     return equation.lowered(arena_, y);
@@ -301,69 +295,79 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
     const Stage& s = *stage_[0];
     {
       const Arena::Scope scope(arena_);
+      P *column = take(N), *middle_by_q = take(N * n_);
+      for (P* matrix : {middle_by_q, by_q_, by_v_}) std::fill(matrix, matrix + N * n_, P(0.0));
       MotionRates<P, P> rates(tree_, arena_, s.in, s.a, s.equation ? s.equation->lambda : nullptr);
       rates.prepare();
-      P *unit = take(n_), *column = take(N), *middle_by_q = take(N * n_);
-      std::fill(unit, unit + n_, P(0.0));
-      for (int k = 0; k < n_; ++k) {
+      differentiate(rates, middle_by_q, by_v_);
+      for (int k = sees_state_ ? 0 : 2 * n_; k < m(); ++k) {
         const Arena::Scope column_scope(arena_);
-        unit[k] = P(1.0);
-        for (const int part : {0, 1}) {
-          Sides<P> side(arena_, n_ + rows_);
-          rates.add({part ? nullptr : unit, part ? unit : nullptr}, side);
-          std::fill(column, column + N, P(0.0));
-          if (sees_state_) force_rates(part * n_ + k, -1, column);
-          for (int i = 0; i < n_ + rows_; ++i) column[i] += side.b[i];
-          for (int i = 0; i < N; ++i) (part ? by_v_ : middle_by_q)[i * n_ + k] = column[i];
-        }
-        unit[k] = P(0.0);
-      }
-      for (int k = 0; k < nz_; ++k) {
-        const Arena::Scope column_scope(arena_);
+        const int part = std::min(k / n_, 2), columns = part < 2 ? n_ : nz_;
+        P* matrix = part == 0 ? middle_by_q : part == 1 ? by_v_ : by_z_;
         std::fill(column, column + N, P(0.0));
-        force_rates(2 * n_ + k, -1, column);
-        for (int i = 0; i < N; ++i) by_z_[i * nz_ + k] = column[i];
+        force_rates(k, -1, column);
+        for (int i = 0; i < N; ++i) {
+          P& entry = matrix[i * columns + k - part * n_];
+          entry = part < 2 ? entry + column[i] : column[i];
+        }
       }
       // displacements of the middle in terms of those of the beginning and of the velocities
-      for (int i = 0; i < N; ++i) {
-        std::fill(by_q_ + i * n_, by_q_ + (i + 1) * n_, P(0.0));
-        pull_map(half_, middle_by_q + i * n_, by_q_ + i * n_, by_v_ + i * n_);
-      }
+      for (int i = 0; i < N; ++i) pull_map(half_, middle_by_q + i * n_, by_q_ + i * n_, by_v_ + i * n_);
     }
     if (later_) add_late_damping();
     return factorise();
   }
+  /// Add the derivatives ((n + rows) x n) of right-hand sides by displacements and, unless null, by changes of v.
+  void differentiate(const MotionRates<P, P>& rates, P* by_q, P* by_v) const {
+    const auto put = [this](P* to) { return [this, to](int i, int k, const P& x) SARRUS_INLINED { to[i * n_ + k] += x; }; };
+    if (rates.has_matrices()) return rates.each_entry(put(by_q), put(by_v));
+    each_unit([&](int k, const P* unit) {
+      for (P* matrix : {by_q, by_v}) {
+        Sides<P> side(arena_, n_ + rows_);
+        rates.add({matrix == by_q ? unit : nullptr, matrix == by_q ? nullptr : unit}, side);
+        for (int i = 0; i < n_ + rows_; ++i) matrix[i * n_ + k] += side.b[i];
+      }
+    });
+  }
+
+  /// Solve [M J^T; J 0] x = side in the middle (n + rows).
+  void respond(const P* side, P* x) const {
+    const Stage& s = *stage_[0];
+    if (rows_ == 0)
+      accelerate_from_rest(tree_, arena_, s.tree, side, x);
+    else
+      s.equation->template solve<P>(arena_, side, nullptr, x);
+  }
+  /// Replace right-hand sides (unknowns x columns) by the accelerations and the rates of internal states (n + nz rows).
+  void respond_in_columns(P* matrix, int columns) const {
+    const Arena::Scope scope(arena_);
+    P *side = take(n_ + rows_), *x = take(n_ + rows_);
+    for (int c = 0; c < columns; ++c) {
+      for (int i = 0; i < n_ + rows_; ++i) side[i] = matrix[i * columns + c];
+      respond(side, x);
+      for (int i = 0; i < n_; ++i) matrix[i * columns + c] = x[i];
+    }
+    std::copy(matrix + (n_ + rows_) * columns, matrix + unknowns() * columns, matrix + n_ * columns);
+  }
 
   bool factorise() {
-    const int N = unknowns();
-    const Stage& s = *stage_[0];
-    P *K = take(N * N), *scale = take(N);
-    set_saddle(s.at.q, rows_ > 0 ? s.equation->J() : nullptr, N, K, scale, [&](int r) { return s.equation->row_weight(r); });
-    for (int z = n_ + rows_; z < N; ++z) scale[z] = K[z * N + z] = P(1.0);
-    for (int i = 0; i < N; ++i) {
-      for (int k = 0; k < n_; ++k) K[i * N + k] -= by_v_[i * n_ + k] * P(0.5 * h_);
-      for (int k = 0; k < nz_; ++k) K[i * N + n_ + rows_ + k] -= by_z_[i * nz_ + k] * P(0.5 * h_);
+    const int n = n_ + nz_;
+    respond_in_columns(by_v_, n_), respond_in_columns(by_z_, nz_);
+    P* A = take(n * n);
+    for (int i = 0; i < n; ++i)
+      for (int k = 0; k < n; ++k)
+        A[i * n + k] = P(i == k ? 1.0 : 0.0) - (k < n_ ? by_v_[i * n_ + k] : by_z_[i * nz_ + k - n_]) * P(0.5 * h_);
+    for (int k = 0; later_ && k < n_; ++k) {
+      const Arena::Scope scope(arena_);
+      if (!any(later_[k] > P(0.0))) continue;
+      P *side = take(n_ + rows_), *x = take(n_ + rows_);
+      std::fill(side, side + n_ + rows_, P(0.0)), side[k] = later_[k] * P(h_);
+      respond(side, x);
+      for (int i = 0; i < n_; ++i) A[i * n + k] += x[i];
     }
-    for (int k = 0; later_ && k < n_; ++k) K[k * N + k] += later_[k] * P(h_);
-    factor_.emplace(arena_, N, K, scale, n_, n_ + rows_);
+    factor_.emplace(arena_, n, A,
+                    [&](int k) { return k < n_ ? Plan::unit_of(plan_.velocity_unit, k) : Plan::unit_of(plan_.z_unit, k - n_); });
     return factor_->ok();
-  }
-  /// Set K (N x N) to [M J^T; J 0], and the scales of its rows.
-  template <class Weight> void set_saddle(const P* q, const P* J, int N, P* K, P* scale, Weight row_weight) const {
-    const Arena::Scope scope(arena_);
-    P* M = take(n_ * n_);
-    crba(tree_, arena_, q, M);
-    std::fill(K, K + N * N, P(0.0));
-    for (int i = 0; i < n_; ++i) {
-      const P inertia = M[i * n_ + i];
-      scale[i] = P(1.0) / sqrt(select(inertia > P(0.0), inertia, P(1.0)));
-      for (int k = 0; k < n_; ++k) K[i * N + k] = M[i * n_ + k];
-    }
-    if (J)
-      each_entry_of_rows(tree_.loops, J, [&](const Constraint&, int row, int column, const P& entry) {
-        K[(n_ + row) * N + column] += entry, K[column * N + n_ + row] += entry;
-      });
-    for (int r = 0; r < rows_; ++r) scale[n_ + r] = sqrt(row_weight(r));
   }
 
   template <class Argument> JointMap joint_map(const P* from, const P* to, double multiple, Argument argument) {
@@ -437,12 +441,14 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
       in.time = &time;
       MotionRates<P, P> rates(weightless, arena_, in, motion, lambda), still(weightless, arena_, in, rest, none);
       rates.prepare();
-      const bool is_plain = has_plain_rows(tree_);
+      std::fill(H, H + (n_ + rows_) * n_, P(0.0));
+      const auto put = [&](int i, int k, const P& x) SARRUS_INLINED { H[i * n_ + k] += x; };
+      if (rates.has_matrices()) return rates.each_entry(put, [](int, int, const P&) {}), H;
       each_unit([&](int k, const P* unit) {
         Sides<P> side(arena_, n_ + rows_), at_rest(arena_, n_ + rows_);
-        rates.add({unit, nullptr}, side);
-        if (!is_plain) still.add({unit, nullptr}, at_rest);  // changes of prescribed accelerations
-        for (int i = 0; i < n_ + rows_; ++i) H[i * n_ + k] = side.b[i] - at_rest.b[i];
+        rates.add({unit, nullptr}, side),
+            still.add({unit, nullptr}, at_rest);  // also subtract changes of prescribed accelerations
+        for (int i = 0; i < n_ + rows_; ++i) put(i, k, side.b[i] - at_rest.b[i]);
       });
       return H;
     };
@@ -456,6 +462,9 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
     in.time = &P_end_;
     MotionRates<P, P> rates(tree_, arena_, in, zeros<P>(arena_, n_), zeros<P>(arena_, rows_));
     rates.prepare(false);
+    std::fill(turn, turn + rows_ * n_, P(0.0));
+    if (rates.has_matrices())
+      return rates.each_turning_entry([&](int row, int k, const P& x) SARRUS_INLINED { turn[row * n_ + k] += x; }), turn;
     each_unit([&](int k, const P* unit) {
       Sides<P> side(arena_, n_ + rows_);
       rates.turn_rows(unit, side);
@@ -516,113 +525,133 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
       for (int k = 0; k < columns; ++k) to[k] += A[i * columns + k] * y[i];
   }
 
-  /// Compute the change of the end (2 nv + nz) due to a change of the start, and to right-hand sides `force` (null: zero).
+  /// Compute the change of the end (2 nv + nz) due to a change of the start, and to right-hand sides `force` (null: zero). Each round adds the
+  /// effect of a change of pi and rho.
   void advance(const P* d, const P* force, P* out) const {
-    const P *dq = d, *dv = d + n_, *dz = d + 2 * n_;
-    if (!projects()) return middle(dq, dv, dz, force, out);
-    P *pi = take(rows_), *rho = take(rows_), *phi = take(rows_), *slip = take(rows_), *end = take(m());
-    std::fill(pi, pi + rows_, P(0.0)), std::fill(rho, rho + rows_, P(0.0)), std::fill(out, out + m(), P(0.0));
+    if (!projects()) return middle(d, d + n_, d + 2 * n_, force, out);
+    P *pi = zero(rows_), *rho = zero(rows_), *phi = take(rows_), *slip = take(rows_), *end = take(m()), *by = zero(m()),
+      *none = zero(m());
+    std::fill(out, out + m(), P(0.0));
     Settled settled;
-    for (;;) {
+    for (int round = 0;; ++round) {
       const Arena::Scope scope(arena_);
-      const P *q0 = push_map(end_[0].map, dq, change(end_[0], end_[0].u_by_q, dq, pi)),
-              *w0 = change(end_[0], end_[0].w_by_q, dq, rho);
+      const bool first = round == 0;
+      const P *q0 = push_map(end_[0].map, d, change(round, end_[0], first ? end_[0].u_by_q : nullptr, d, pi)),
+              *w0 = change(round, end_[0], first ? end_[0].w_by_q : nullptr, d, rho);
       P* v0 = take(n_);
-      for (int k = 0; k < n_; ++k) v0[k] = dv[k] + w0[k];
-      middle(q0, v0, dz, force, end);
-      const P* q1 = push_map(end_[1].map, end, change(end_[1], end_[1].u_by_q, out, pi));
-      const P* w1 = change(end_[1], end_[1].w_by_q, q1, rho);
-      for (int k = 0; k < n_; ++k) out[k] = q1[k], out[n_ + k] = end[n_ + k] + w1[k];
-      std::copy(end + 2 * n_, end + m(), out + 2 * n_);
+      for (int k = 0; k < n_; ++k) v0[k] = d[n_ + k] + w0[k];
+      middle(q0, v0, d + 2 * n_, force, end);
+      const P* q1 = push_map(end_[1].map, end, change(round, end_[1], end_[1].u_by_q, by, pi));
+      const P* w1 = change(round, end_[1], end_[1].w_by_q, q1, rho);
+      for (int k = 0; k < n_; ++k) by[k] = q1[k], by[n_ + k] = end[n_ + k] + w1[k];
+      std::copy(end + 2 * n_, end + m(), by + 2 * n_);
+      for (int k = 0; k < m(); ++k) out[k] += by[k];
       std::fill(phi, phi + rows_, P(0.0)), std::fill(slip, slip + rows_, P(0.0));
       add_motion_along_rows(tree_, J(1), static_cast<const P*>(out), P(1.0), phi);
       add_motion_along_rows(tree_, J(1), static_cast<const P*>(out + n_), P(-1.0), slip);
       add_product(turn_, rows_, n_, out, slip);
       if (settled(rows_, phi, slip, 2 * n_, out)) return;
-      for (int r = 0; r < rows_; ++r) pi[r] -= P(0.5) * phi[r] + P(0.25 * h_) * slip[r], rho[r] += P(0.5) * slip[r];
+      for (int r = 0; r < rows_; ++r) pi[r] = P(-0.5) * phi[r] - P(0.25 * h_) * slip[r], rho[r] = P(0.5) * slip[r];
+      d = none, force = nullptr;
     }
   }
+  P* zero(int n) const {
+    P* x = take(n);
+    std::fill(x, x + n, P(0.0));
+    return x;
+  }
   /// Return the change of a least motion.
-  const P* change(const End& e, const P* by_q, const P* dq, const P* rows) const {
+  const P* change(int round, const End& e, const P* by_q, const P* dq, const P* rows) const {
     P* b = take(n_ + rows_);
     for (int k = 0; k < n_ + rows_; ++k) b[k] = k < n_ ? P(0.0) : rows[k - n_];
     add_product(by_q, n_ + rows_, n_, dq, b);
-    return solve(e, b);
+    return solve(e, b, round);
   }
   void middle(const P* dq, const P* dv, const P* dz, const P* force, P* out) const {
     const Arena::Scope scope(arena_);
-    const int N = unknowns();
-    P *x = take(N), *v = take(n_);
-    for (int k = 0; k < N; ++k) x[k] = force ? force[k] : P(0.0);
-    add_product(by_q_, N, n_, dq, x), add_product(by_v_, N, n_, dv, x), add_product(by_z_, N, nz_, dz, x);
-    factor_->solve(x, false);
+    const int N = unknowns(), n = n_ + nz_;
+    P *side = take(N), *x = zero(n_ + rows_ + nz_), *v = take(n_);
+    if (force || !by_q_responds_) {
+      for (int k = 0; k < N; ++k) side[k] = force ? force[k] : P(0.0);
+      if (!by_q_responds_) add_product(by_q_, N, n_, dq, side);
+      respond(side, x);
+      std::copy(side + n_ + rows_, side + N, x + n_);
+    }
+    if (by_q_responds_) add_product(by_q_, n, n_, dq, x);
+    add_product(by_v_, n, n_, dv, x), add_product(by_z_, n, nz_, dz, x);
+    factor_->solve(x);
     for (int k = 0; k < n_; ++k) v[k] = dv[k] + P(0.5 * h_) * x[k];
     const P* q = push_map(whole_, dq, v);
     std::copy(q, q + n_, out);
     for (int k = 0; k < n_; ++k) out[n_ + k] = dv[k] + P(h_) * x[k];
-    for (int k = 0; k < nz_; ++k) out[2 * n_ + k] = dz[k] + P(h_) * x[n_ + rows_ + k];
+    for (int k = 0; k < nz_; ++k) out[2 * n_ + k] = dz[k] + P(h_) * x[n_ + k];
   }
 
-  /// Replace the cotangent of the end by that of the start. `sides`: cotangent of right-hand sides (unknowns).
+  /// Replace the cotangent of the end by that of the start. `sides`: cotangent of right-hand sides (unknowns). Each round adds the effect of a change
+  /// of phi and slip, the cotangents of the rows at the end.
   void retreat(P* lambda, P* sides) const {
+    std::fill(sides, sides + unknowns(), P(0.0));
     if (!projects()) return pull_middle(lambda, sides, lambda);
-    P *by_pi = take(rows_), *by_rho = take(rows_), *phi = take(rows_), *slip = take(rows_), *begin = take(m());
-    P *bent = take(n_), *by_q = take(n_), *by_end = take(m());
-    std::fill(phi, phi + rows_, P(0.0)), std::fill(slip, slip + rows_, P(0.0)), std::fill(bent, bent + n_, P(0.0));
+    P *by_pi = zero(rows_), *by_rho = zero(rows_), *phi = zero(rows_), *slip = zero(rows_), *start = zero(m()), *bent = zero(n_);
     Settled settled;
-    for (;;) {
+    for (int round = 0;; ++round) {
       const Arena::Scope scope(arena_);
-      P *q = take(n_), *by_u = take(n_);
+      P *q = take(n_), *by_u = zero(n_), *by_end = take(m()), *begin = take(m()), *v = by_end + n_, *away = take(rows_);
       std::copy(lambda, lambda + m(), by_end);
-      P* v = by_end + n_;
-      P* away = take(rows_);
       for (int r = 0; r < rows_; ++r) away[r] = -slip[r];
       add_constraint_forces(tree_, J(1), static_cast<const P*>(away), v);
       for (int k = 0; k < n_; ++k) q[k] = lambda[k] + bent[k];
       add_constraint_forces(tree_, J(1), static_cast<const P*>(phi), q);
       add_transposed(turn_, rows_, n_, slip, q);
-      const P* w1 = solve_for(end_[1], v);
+      const P* w1 = solve_for(round, end_[1], v);
       add_transposed(end_[1].w_by_q, n_ + rows_, n_, w1, q);
-      std::fill(by_end, by_end + n_, P(0.0)), std::fill(by_u, by_u + n_, P(0.0));
+      std::fill(by_end, by_end + n_, P(0.0));
       pull_map(end_[1].map, q, by_end, by_u);
-      const P* u1 = solve_for(end_[1], by_u);
+      const P* u1 = solve_for(round, end_[1], by_u);
       std::fill(bent, bent + n_, P(0.0));
       add_transposed(end_[1].u_by_q, n_ + rows_, n_, u1, bent);
       pull_middle(by_end, sides, begin);
-      std::fill(by_q, by_q + n_, P(0.0)), std::fill(by_u, by_u + n_, P(0.0));
-      pull_map(end_[0].map, begin, by_q, by_u);
-      const P *u0 = solve_for(end_[0], by_u), *w0 = solve_for(end_[0], begin + n_);
-      add_transposed(end_[0].u_by_q, n_ + rows_, n_, u0, by_q), add_transposed(end_[0].w_by_q, n_ + rows_, n_, w0, by_q);
-      for (int r = 0; r < rows_; ++r) by_pi[r] = u0[n_ + r] + u1[n_ + r], by_rho[r] = w0[n_ + r] + w1[n_ + r];
+      std::fill(by_u, by_u + n_, P(0.0));
+      pull_map(end_[0].map, begin, start, by_u);
+      const P *u0 = solve_for(round, end_[0], by_u), *w0 = solve_for(round, end_[0], begin + n_);
+      add_transposed(end_[0].u_by_q, n_ + rows_, n_, u0, start), add_transposed(end_[0].w_by_q, n_ + rows_, n_, w0, start);
+      for (int k = n_; k < m(); ++k) start[k] += begin[k];
+      for (int r = 0; r < rows_; ++r) by_pi[r] += u0[n_ + r] + u1[n_ + r], by_rho[r] += w0[n_ + r] + w1[n_ + r];
       // cotangents along which dependent rows cannot change have no effect
-      P *pi_force = take(n_), *rho_force = take(n_);
-      std::fill(pi_force, pi_force + n_, P(0.0)), std::fill(rho_force, rho_force + n_, P(0.0));
+      P *pi_force = zero(n_), *rho_force = zero(n_);
       add_constraint_forces(tree_, J(1), static_cast<const P*>(by_pi), pi_force);
       add_constraint_forces(tree_, J(1), static_cast<const P*>(by_rho), rho_force);
-      if (settled(n_, pi_force, rho_force, m(), begin)) break;
-      for (int r = 0; r < rows_; ++r) phi[r] -= P(0.5) * by_pi[r], slip[r] += P(0.5) * by_rho[r] - P(0.25 * h_) * by_pi[r];
+      if (settled(n_, pi_force, rho_force, m(), start)) break;
+      for (int r = 0; r < rows_; ++r) phi[r] = P(-0.5) * by_pi[r], slip[r] = P(0.5) * by_rho[r] - P(0.25 * h_) * by_pi[r];
+      std::fill(lambda, lambda + m(), P(0.0));
     }
-    std::copy(by_q, by_q + n_, lambda), std::copy(begin + n_, begin + m(), lambda + n_);
+    std::copy(start, start + m(), lambda);
   }
-  const P* solve_for(const End& e, const P* force) const {
+  const P* solve_for(int round, const End& e, const P* force) const {
     P* b = take(n_ + rows_);
     for (int k = 0; k < n_ + rows_; ++k) b[k] = k < n_ ? force[k] : P(0.0);
-    return solve(e, b);
+    return solve(e, b, round);
   }
-  void pull_middle(const P* by_end, P* x, P* begin) const {
+  /// Compute the cotangent of the beginning of the middle, and add to `sides`.
+  void pull_middle(const P* by_end, P* sides, P* begin) const {
     const Arena::Scope scope(arena_);
-    const int N = unknowns();
-    P *q = take(n_), *by_middle = take(n_), *v = take(n_), *z = take(nz_);
-    std::fill(q, q + n_, P(0.0)), std::fill(by_middle, by_middle + n_, P(0.0)), std::fill(x, x + N, P(0.0));
+    const int n = n_ + nz_;
+    P *q = zero(n_), *by_middle = zero(n_), *v = take(n_ + nz_), *z = v + n_, *x = take(n), *side = zero(n_ + rows_),
+      *force = zero(n_ + rows_);
     pull_map(whole_, by_end, q, by_middle);
     for (int k = 0; k < n_; ++k) {
       v[k] = by_end[n_ + k] + by_middle[k];
       x[k] = P(h_) * by_end[n_ + k] + P(0.5 * h_) * by_middle[k];
     }
-    for (int k = 0; k < nz_; ++k) z[k] = by_end[2 * n_ + k], x[n_ + rows_ + k] = P(h_) * z[k];
-    factor_->solve(x, true);
-    add_transposed(by_q_, N, n_, x, q), add_transposed(by_v_, N, n_, x, v), add_transposed(by_z_, N, nz_, x, z);
-    std::copy(q, q + n_, begin), std::copy(v, v + n_, begin + n_), std::copy(z, z + nz_, begin + 2 * n_);
+    for (int k = 0; k < nz_; ++k) z[k] = by_end[2 * n_ + k], x[n_ + k] = P(h_) * z[k];
+    factor_->solve_transposed(x);
+    add_transposed(by_v_, n, n_, x, v), add_transposed(by_z_, n, nz_, x, z);
+    std::copy(x, x + n_, force);
+    respond(force, side);
+    add_transposed(by_q_, n_ + rows_, n_, side, q), add_transposed(by_q_ + (n_ + rows_) * n_, nz_, n_, x + n_, q);
+    for (int k = 0; k < n_ + rows_; ++k) sides[k] += side[k];
+    for (int k = 0; k < nz_; ++k) sides[n_ + rows_ + k] += x[n_ + k];
+    std::copy(q, q + n_, begin), std::copy(v, v + n_ + nz_, begin + n_);
   }
 
   /// Stop of the corrections: residuals are at rounding level, relative to the solution, or do not decrease.
@@ -651,7 +680,8 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
   JointMap half_, whole_;
   const P* later_ = nullptr;  // (nv) coefficients of damp_late(); null: zero
   P *turn_ = nullptr, *by_q_ = nullptr, *by_v_ = nullptr, *by_z_ = nullptr;
-  std::optional<DenseFactor<P>> factor_;
+  std::optional<FactorInLanes<P>> factor_;
+  bool by_q_responds_ = false;  // true if by_q_ contains responses, as by_v_ and by_z_ do, instead of right-hand sides
 };
 
 }  // namespace sarrus
