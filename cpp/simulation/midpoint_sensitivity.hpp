@@ -11,15 +11,16 @@
 //
 //   ([M J^T; J 0] - h/2 [Q_v + Q_q E, 0]) [Da; -Dlambda] = Q_q Dq0' + (Q_v + Q_q E) Dv0'        E: displacement of the middle by v
 //
-// with rows for the rates of internal states too. This matrix is factorised once. Dpi and Drho are found by corrections with the residuals of the rows
-// at the end, as in the step; their error decreases by about the angle [rad] of the largest rotation in the step in each round. Cotangents pass the
-// transposes in reverse order.
+// with rows for the rates of internal states too. Let S be the solution of the middle's equation for accelerations, by the factor that forward dynamics
+// has. Then (1 - h/2 S [Q_v + Q_q E]) Da = S (Q_q Dq0' + (Q_v + Q_q E) Dv0'), without multipliers. This matrix is dense, but only nv wide; it is
+// factorised once. With rows in it, long chains of loops would take more time than dual numbers. Dpi and Drho are found by corrections with the residuals
+// of the rows at the end, as in the step; their error decreases by about the angle [rad] of the largest rotation in the step in each round. Cotangents
+// pass the transposes in reverse order.
 //
-//   cost    three to five forward dynamics, two factors of least motions, derivative matrices of the middle and of the least motions, and
-//           O((nv + rows)^3) for the dense factor; for each column O((nv + rows)^2)
+//   cost    three to five forward dynamics, two factors of least motions, derivative matrices of the middle and of the least motions, nv solutions of
+//           the middle's equation, and O(nv^3) for the dense factor; for each column O(nv^2) and five to ten rounds of four least motions
 #pragma once
 
-#include "../simd/dense.hpp"
 #include "repeated_step.hpp"
 
 namespace sarrus {
@@ -236,7 +237,7 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
         off = most(off, (abs(off_q[k]) + abs(off_v[k])) / P(Plan::unit_of(plan_.velocity_unit, k)));
       }
       for (int k = 0; k < nz_; ++k) ends.see_internal_state(k, v0[n_ + k] + P(h_) * s.z_dot[k], v1[n_ + k]);
-      constexpr double settled = 1e-10;
+      constexpr double settled = 1e-12;
       const bool done = !any(off > P(settled)) || !projects() || round == most_rounds || !any(off < before * P(0.5));
       before = off;
       if (done) {
@@ -273,21 +274,9 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
     const int N = unknowns();
     P *v_m = v_middle_, *q_m = stage_[0]->at.q;
     const P* q_begin = q_[0];
-    const auto cayley = [&, v_m](const Varied* dv, double part, Varied* u) {
-      for (int k = 0; k < n_; ++k) u[k] = (Varied(v_m[k], P(0.0)) + dv[k]) * Varied(h_);
-      as_exponential(tree_, u);
-      for (int k = 0; k < n_; ++k) u[k] = u[k] * Varied(part);
-    };
-    const auto plain = [&](const P* u) {
-      return [this, u](const Varied* du, Varied* to) {
-        for (int k = 0; k < n_; ++k) to[k] = Varied(u[k], P(0.0)) + du[k];
-      };
-    };
-    half_ = joint_map(q_begin, q_m, 0.5 * h_, [&](const Varied* dv, Varied* u) { cayley(dv, 0.5, u); });
-    whole_ = joint_map(q_begin, q_[1], h_, [&](const Varied* dv, Varied* u) { cayley(dv, 1.0, u); });
+    half_ = joint_map(q_begin, q_m, v_m, h_, 0.5), whole_ = joint_map(q_begin, q_[1], v_m, h_, 1.0);
     if (projects()) {
-      end_[0].map = joint_map(x_, q_begin, 1.0, plain(end_[0].u));
-      end_[1].map = joint_map(q_[1], after_, 1.0, plain(end_[1].u));
+      end_[0].map = joint_map(x_, q_begin, end_[0].u), end_[1].map = joint_map(q_[1], after_, end_[1].u);
       bend(end_[0], x_, P_start_), bend(end_[1], after_, P_end_);
       turn_ = turning_rows();
     }
@@ -317,7 +306,7 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
     if (later_) add_late_damping();
     return factorise();
   }
-  /// Add the derivatives ((n + rows) x n) of right-hand sides by displacements and, unless null, by changes of v.
+  /// Add the derivatives ((n + rows) x n) of right-hand sides by displacements and by changes of v.
   void differentiate(const MotionRates<P, P>& rates, P* by_q, P* by_v) const {
     const auto put = [this](P* to) { return [this, to](int i, int k, const P& x) SARRUS_INLINED { to[i * n_ + k] += x; }; };
     if (rates.has_matrices()) return rates.each_entry(put(by_q), put(by_v));
@@ -370,8 +359,9 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
     return factor_->ok();
   }
 
-  template <class Argument> JointMap joint_map(const P* from, const P* to, double multiple, Argument argument) {
-    if (by_rates_) return {nullptr, nullptr, multiple};
+  /// Compute the map of the motion h u. part: fraction of the rotation, by Cayley's transform; 0: the motion is an exponential.
+  JointMap joint_map(const P* from, const P* to, const P* u_value, double h = 1.0, double part = 0.0) {
+    if (by_rates_) return {nullptr, nullptr, part > 0.0 ? part * h : h};
     const JointMap map = {take(n_ * widest), take(n_ * widest)};
     const Arena::Scope scope(arena_);
     Varied *d = constant(zeros<P>(arena_, n_), n_), *du = constant(zeros<P>(arena_, n_), n_),
@@ -387,7 +377,9 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
         P* block = seed == d ? map.by_d : map.by_u;
         each([&](int iv, int) { seed[iv + number].rate = P(1.0); });
         integrate(tree_, from_constant, static_cast<const Varied*>(d), begin);
-        argument(static_cast<const Varied*>(du), u);
+        for (int k = 0; k < n_; ++k) u[k] = (Varied(u_value[k], P(0.0)) + du[k]) * Varied(h);
+        if (part > 0.0) as_exponential(tree_, u);
+        for (int k = 0; part > 0.0 && k < n_; ++k) u[k] = u[k] * Varied(part);
         integrate(tree_, static_cast<const Varied*>(begin), static_cast<const Varied*>(u), end);
         difference(tree_, to_constant, static_cast<const Varied*>(end), out);
         each([&](int iv, int nv) {

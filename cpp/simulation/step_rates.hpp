@@ -34,7 +34,9 @@ template <class P, class R> void crba(const Tree& tree, Arena& arena, const Dual
   P* value = arena.take<P>(n * n);
   crba(tree, arena, values_of(arena, tree.nq, q), value);
   for (int k = 0; k < n * n; ++k) M[k] = {value[k], R(0.0)};
-  const Kinematics<T> k = placed_links(tree, arena, q);
+  const auto k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
+  const T* rest = nullptr;
+  kinematics(tree, arena, q, rest, rest, k);
   const Vec3<T> about = zero3<T>();
   const Inertia<T>* subtree = subtree_inertias(tree, arena, k, about);
   for (int c = 0; c < n; ++c) {
@@ -46,7 +48,7 @@ template <class P, class R> void crba(const Tree& tree, Arena& arena, const Dual
   if (tree.loops.rotor_rows == 0) return;
   T* rotors = arena.take<T>(n * n);
   std::fill(rotors, rotors + n * n, T(0.0));
-  add_loop_armature(tree, arena, q, static_cast<const T*>(nullptr), rotors);
+  add_loop_armature(tree, arena, q, rest, rotors);
   for (int c = 0; c < n; ++c) M[c * n + c].rate = M[c * n + c].rate + rotors[c * n + c].rate;
 }
 

@@ -154,6 +154,63 @@ def test_of_dampers_that_are_faster_than_the_step(closed):
     assert_close(np.concatenate([back.q, back.v]), w.ravel() @ J, 1e-11)
 
 
+@pytest.mark.parametrize(
+    "controller",
+    [
+        [EndStop("motor", (-1.0, 0.45), stiffness=2e3, damping=5.0)],
+        [
+            PID("motor", 100.0, 5.0, 10.0, target=0.4),
+            ActuatorModel("motor", time_constant=0.05, torque_speed=(30.0, 9.0)),
+        ],
+    ],
+    ids=["end stop", "drive"],
+)
+def test_implicit_steps_with_fast_forces(controller):
+    """Their stiffness and damping, and the rates of internal states, are in the equation of the step."""
+    robot, q, v = crank_rocker()
+    how = {"controller": controller, "method": "implicit_midpoint"}
+    found, w = D.step(robot, q, v, 0.01, **how), np.random.default_rng(0).normal(size=(2, robot.nv))
+    J = np.hstack([found.q, found.v])
+    wanted = differences(
+        robot, q, v, np.eye(2 * robot.nv), 0.01, controller, h=1e-4, dt=0.01, method="implicit_midpoint"
+    )
+    assert_close(J[: 2 * robot.nv], wanted, 1e-7)
+    back = D.step_vjp(robot, q, v, 0.01, *w, **how)
+    assert_close(np.concatenate([back.q, back.v]), w.ravel() @ J[: 2 * robot.nv], 1e-11)
+
+
+def test_implicit_steps_near_a_singular_position():
+    """Bars nearly on one line: least motions are large. The error grows with the inverse of the distance."""
+    robot = sarrus.mechanisms.four_bar_ladder(3)
+    q = robot.assemble(fixed={"pivot0": np.pi / 2 - 0.1})
+    v, w = robot.project_velocity(q, np.full(robot.nv, 0.3)), np.ones(robot.nv)
+    J, found = (
+        f(robot, q, v, 0.01, *args, method="implicit_midpoint") for f, args in ((D.step, ()), (D.step_vjp, (w, w)))
+    )
+    wanted = differences(robot, q, v, np.eye(2 * robot.nv), 0.01, h=1e-4, dt=0.01, method="implicit_midpoint")
+    assert_close(np.hstack([J.q, J.v]), wanted, 1e-7)
+    assert_close(np.concatenate([found.q, found.v]), np.tile(w, 2) @ np.hstack([J.q, J.v]), 1e-11)
+
+
+@pytest.mark.parametrize("name", ["stewart", "delta", "tensegrity_prism"])
+def test_implicit_steps_of_batches(name):
+    """Derivatives of a state do not depend on the others in its lanes, which share pivots and rounds of corrections."""
+    robot = getattr(sarrus.mechanisms, name)()
+    rng, how = np.random.default_rng(0), {"method": "implicit_midpoint"}
+    q = np.tile(robot.assemble(), (64, 1))
+    v, w = robot.project_velocity(q, rng.normal(size=(64, robot.nv))), rng.normal(size=(64, robot.nv))
+    J, found = D.step(robot, q, v, 0.01, **how), D.step_vjp(robot, q, v, 0.01, w, w, **how)
+    for some in slice(0, 1), slice(5, 8):
+        alone, back = (
+            D.step(robot, q[some], v[some], 0.01, **how),
+            D.step_vjp(robot, q[some], v[some], 0.01, w[some], w[some], **how),
+        )
+        for x, y in (alone.q, J.q), (alone.v, J.v), (back.q, found.q), (back.v, found.v):
+            assert_close(x, y[some], 1e-11)
+    wanted = np.einsum("nr,nrc->nc", np.hstack([w, w]), np.concatenate([J.q, J.v], axis=-1))
+    assert_close(np.hstack([found.q, found.v]), wanted, 1e-11)
+
+
 def test_only_independent_changes_are_needed():
     """Derivatives by all changes are those by each change alone, though only as many as there are degrees of freedom go through the steps."""
     robot = sarrus.mechanisms.delta()
