@@ -26,12 +26,14 @@ bool step_forward_by_products(const StepAtHand& step, const Abreast* x, const Ab
   StepMatrices<Abreast> matrices(step.tree, step.arena, step.plan, step.parameter);
   return matrices.push(step.time, step.h, x, after, S, columns, parameter, status);
 }
-bool step_back_by_products(const StepAtHand& step, const Abreast* x, const Abreast* after, Abreast* lambda, const int* acting,
-                           int count, Abreast* by_parameter, Abreast& status) {
+bool step_back_by_products(const StepAtHand& step, const Abreast* x, const Abreast* after, Abreast* lambda, int directions,
+                           const int* acting, int count, Abreast* by_parameter, Abreast& status) {
   const Arena::Scope scope(step.arena);
-  if (solves_middle(step))
-    return MidpointSensitivity<Abreast>(step.tree, step.arena, step.plan, step.parameter)
-        .pull(step.time, step.h, x, after, lambda, acting, count, by_parameter, status);
+  if (solves_middle(step)) {
+    MidpointSensitivity<Abreast> sensitivity(step.tree, step.arena, step.plan, step.parameter);
+    return sensitivity.pays(directions + count) &&
+           sensitivity.pull(step.time, step.h, x, after, lambda, acting, count, by_parameter, status);
+  }
   StepPullback<Abreast> pullback(step.tree, step.arena, step.plan, step.parameter);
   return pullback.pull(step.time, step.h, x, after, lambda, {acting, count}, by_parameter, status);
 }
