@@ -31,11 +31,11 @@ Abreast step_with_change(const StepAtHand&, const Abreast& closes, Abreast* x, R
                          Rates* start);
 
 /// steps_have_products: true if the following functions support these steps. step_forward_by_products: call StepMatrices::push;
-/// step_back_by_products: call StepPullback::pull. They return true if they succeeded.
+/// step_back_by_products: call StepPullback::pull, unless dual numbers along `directions` take less time. They return true if they succeeded.
 bool steps_have_products(const Tree&, const Plan&, bool moves);
 bool step_forward_by_products(const StepAtHand&, const Abreast* x, const Abreast* after, Abreast* S, int columns,
                               const int* parameter, Abreast& status);
-bool step_back_by_products(const StepAtHand&, const Abreast* x, const Abreast* after, Abreast* lambda, const int* acting,
-                           int count, Abreast* by_parameter, Abreast& status);
+bool step_back_by_products(const StepAtHand&, const Abreast* x, const Abreast* after, Abreast* lambda, int directions,
+                           const int* acting, int count, Abreast* by_parameter, Abreast& status);
 
 }  // namespace sarrus

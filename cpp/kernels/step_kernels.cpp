@@ -1,10 +1,10 @@
 // Propagation of changes of a state forward through many steps, and of cotangents backward.
 //
-// Changes are propagated by derivative matrices (simulation/step_matrices.hpp), cotangents by vector-Jacobian products (step_pullback.hpp). If a step
-// has no such products, derivatives along directions of its initial state are used (step_rates.hpp). For cotangents these are all directions or, with
-// loops, as many as there are degrees of freedom. The directions are random
-// vectors W, projected onto the loops: B = P W. Let c = B^T lambda be the products of the cotangent with the derivatives along B. Then lambda = U B
-// (B^T U B)^-1 c, where the diagonal matrix U contains units that make entries comparable.
+// Changes are propagated by derivative matrices (simulation/step_matrices.hpp), cotangents by vector-Jacobian products (step_pullback.hpp), and both
+// through implicit steps by their solved equation (midpoint_sensitivity.hpp). If a step has no such products, derivatives along directions of its
+// initial state are used (step_rates.hpp). For cotangents these are all directions or, with loops, as many as there are degrees of freedom. The
+// directions are random vectors W, projected onto the loops: B = P W. Let c = B^T lambda be the products of the cotangent with the derivatives along
+// B. Then lambda = U B (B^T U B)^-1 c, where the diagonal matrix U contains units that make entries comparable.
 #include <algorithm>
 #include <cmath>
 
@@ -125,9 +125,11 @@ struct Steps {
   bool forward_by_products(std::int64_t k, P* S, int count, const int* changing) {
     return has_products() && step_forward_by_products(step(k), x, moves() ? after : x, S, count, changing, status);
   }
-  /// Pull a cotangent back from the end of step k to the loaded state. Returns false if the step has no vector-Jacobian products.
-  bool back_by_products(std::int64_t k, P* lambda, const int* acting, int count, P* by_parameter) {
-    return has_products() && step_back_by_products(step(k), x, moves() ? after : x, lambda, acting, count, by_parameter, status);
+  /// Pull a cotangent back from the end of step k to the loaded state. Returns false if the step has no vector-Jacobian products, or if derivatives along
+  /// `directions` take less time.
+  bool back_by_products(std::int64_t k, P* lambda, int directions, const int* acting, int count, P* by_parameter) {
+    return has_products() &&
+           step_back_by_products(step(k), x, moves() ? after : x, lambda, directions, acting, count, by_parameter, status);
   }
   void finish() const {
     for (int l = 0; l < abreast && i + l < end; ++l)
@@ -275,7 +277,7 @@ void pull_back(const Tree& tree, const Plan& plan, const StepRange& range, const
       int count = basis.count();
       for (int p = 0; p < parameters; ++p)
         if (acts[p]) acting[count++ - basis.count()] = p;
-      if (steps.back_by_products(k, lambda, acting, count - basis.count(), by_parameter)) continue;
+      if (steps.back_by_products(k, lambda, basis.count(), acting, count - basis.count(), by_parameter)) continue;
       for (int first = 0; first < count; first += together) {
         std::fill(numbers, numbers + parameters, Rates(0.0)), std::fill(change, change + m, Rates(0.0));
         const int directions = std::min(together, count - first);

@@ -287,6 +287,23 @@ template <class R, class T = double> class MotionRates {
   void add(const Directions<R>& along, Sides<R>& side, const Kept& kept = {}) const {
     rows_ ? add_prepared(along, side) : add_rates(along, side, kept);
   }
+  bool has_matrices() const { return rows_.has_value(); }
+  /// Pass the entries of the matrices of add() to put_q(row, column, entry) and put_v(row, column, entry). Precomputed matrices are required.
+  template <class PutQ, class PutV> void each_entry(PutQ put_q, PutV put_v) const {
+    const int n = tree_.nv;
+    const auto put = [&](int i, int j) SARRUS_INLINED { put_q(i, j, -by_q_[i * n + j]), put_v(i, j, -by_v_[i * n + j]); };
+    for (int j = 0; j < n; ++j) {
+      put(j, j);
+      for (int i = tree_.column_parent[j]; i >= 0; i = tree_.column_parent[i]) put(i, j), put(j, i);
+    }
+    rows_->each_entry(
+        [&](int row, int k, const T&, const T& by_q, const T& by_v) { put_q(n + row, k, -by_q), put_v(n + row, k, -by_v); },
+        put_q);
+  }
+  /// Pass the entries of the matrix of turn_rows() to put(row, column, entry). Precomputed matrices are required.
+  template <class Put> void each_turning_entry(Put put) const {
+    rows_->each_entry([&](int row, int k, const T& rate, const T&, const T&) { put(row, k, -rate); }, [](int, int, const T&) {});
+  }
   /// Add the change of c - J v along d, with constant v.
   void turn_rows(const R* d, Sides<R>& side) const {
     if (rows_) return rows_->velocities(d, [&](int row, const R& rate) SARRUS_INLINED { side.add(tree_.nv + row, -rate); });

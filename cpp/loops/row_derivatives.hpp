@@ -66,6 +66,18 @@ template <class T> class RowDerivatives {
       }
     }
   }
+  /// Pass the entries of these derivatives to put(row, velocity, rate of J v by q, of J a - gamma by q, and by v), and those of J^T lambda to
+  /// put_force(velocity, velocity of the displacement, rate).
+  template <class Put, class PutForce> void each_entry(Put put, PutForce put_force) const {
+    const T* rate = force_by_q_;
+    for (int i = 0; i < loops_.constraints; ++i) {
+      const Constraint& c = loops_.constraint[i];
+      for (int k = 0, entry = c.entry; k < c.columns; ++k) {
+        for (int r = 0; r < c.rows; ++r, ++entry) put(c.row + r, c.column[k], velocity_by_q_[entry], by_q_[entry], by_v_[entry]);
+        for (int j = 0; j < c.columns; ++j) put_force(c.column[k], c.column[j], *rate++);
+      }
+    }
+  }
 
  private:
   template <class R, class Put> void along(const T* by_q, const R* d, const T* by_v, const R* w, Put put) const {

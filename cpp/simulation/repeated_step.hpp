@@ -4,7 +4,8 @@
 // A projection satisfies  M u + J^T y = 0, phi(q1 + u) = 0  and  M w + J^T z = 0, J1 (v + w) = c.  u and w are the changes of q and v; M and J are
 // those at the end of the step, J1 that of the projected state.
 //
-// step_rates.hpp is used instead for closed stages, for steps that solve equations, and for rows that constrain only velocities.
+// midpoint_sensitivity.hpp uses the same state for steps of the implicit midpoint rule. step_rates.hpp is used instead for closed stages and for rows
+// that constrain only velocities.
 #pragma once
 
 #include <optional>
@@ -18,7 +19,7 @@ namespace sarrus {
 /// Return true if RepeatedStep supports these steps; or, unless the state `moves`, projections onto the loops alone.
 inline bool steps_by_products(const Tree& tree, const Plan& plan, bool moves) {
   bool yes = !nonholonomic(tree) && tree.loops.rotor_rows == 0;
-  if (moves) yes &= facts(plan.method).in_lanes() && !facts(plan.method).adaptive();
+  if (moves) yes &= plan.method == Method::implicit_midpoint || (facts(plan.method).in_lanes() && !facts(plan.method).adaptive());
   if (tree.loops.rows > 0)
     yes &= plan.stabilisation == Stabilisation::projection || (moves && plan.stabilisation == Stabilisation::none);
   for (int i = 0; i < tree.loop_motions; ++i) yes &= !tree.loop_motion[i].has_armature;
@@ -143,6 +144,7 @@ template <class P> class RepeatedStep {
       coordinate_rate(tree_, at.q, at.v, s.slope);
     P* tau = take(n_);
     auto element_system = system(parameter_, x + tree_.nq + n_ + nz_, since);
+    element_system.late = late_;
     element_system.forces(s.time, at.q, at.v, at.z, tau, s.z_dot);
     wrong = select(element_system.status > wrong, element_system.status, wrong);
     s.in = LoopInput<P>{at.q, at.v, tau};
@@ -240,6 +242,7 @@ template <class P> class RepeatedStep {
   int ny_;
   Varied* numbers_;
   double time_ = 0.0, h_ = 0.0;
+  const P* late_ = nullptr;  // (nv) additional generalised force in all stages; null: zero
   const Tableau* tableau_ = &rest;
   std::optional<Stage> stage_[most_stages];
   Point end_{};

@@ -26,6 +26,32 @@ template <class P, class R> const P* values_of(Arena& arena, int n, const Dual<P
   return value;
 }
 
+/// Compute M with the rates of its diagonal only, because steps need no others, and CRBA on dual numbers is the largest function to compile.
+template <class P, class R> void crba(const Tree& tree, Arena& arena, const Dual<P, R>* q, Dual<P, R>* M) {
+  using T = Dual<P, R>;
+  const Arena::Scope scope(arena);
+  const int n = tree.nv;
+  P* value = arena.take<P>(n * n);
+  crba(tree, arena, values_of(arena, tree.nq, q), value);
+  for (int k = 0; k < n * n; ++k) M[k] = {value[k], R(0.0)};
+  const auto k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
+  const T* rest = nullptr;
+  kinematics(tree, arena, q, rest, rest, k);
+  const Vec3<T> about = zero3<T>();
+  const Inertia<T>* subtree = subtree_inertias(tree, arena, k, about);
+  for (int c = 0; c < n; ++c) {
+    const int i = tree.column_link[c];
+    const Motion<T>& column = k.column[c];
+    const Motion<T> s = {column.angular, column.linear + cross(column.angular, Vec3<T>(about - k.link[i].X.p))};
+    M[c * n + c].rate = dot(s, subtree[i] * s).rate;
+  }
+  if (tree.loops.rotor_rows == 0) return;
+  T* rotors = arena.take<T>(n * n);
+  std::fill(rotors, rotors + n * n, T(0.0));
+  add_loop_armature(tree, arena, q, rest, rotors);
+  for (int c = 0; c < n; ++c) M[c * n + c].rate = M[c * n + c].rate + rotors[c * n + c].rate;
+}
+
 /// Compute a at a state of a mechanism without loops, from M alone.
 template <class P, class R>
 void tree_accelerations_with_rates(System<Dual<P, R>>& s, const Dual<P, R>* q, const Dual<P, R>* v, const Dual<P, R>* tau,
