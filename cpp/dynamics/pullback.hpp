@@ -584,10 +584,11 @@ template <class T> class Pullback {
 
   /// Add the springs and dampers of joints.
   template <class R> void add_joint_springs(const T* q, const Gradient<T>& by) {
+    const auto numbers = tree_.numbers<T>();
     for (int c = 0; c < tree_.nv; ++c) {
-      const PassiveTerms& terms = tree_.passive[c];
-      by.v[c] += x_[c] * T(terms.damping);
-      if (terms.iq >= 0) by.q[c] += x_[c] * T(terms.stiffness);
+      const PassiveTerms& f = tree_.passive[c];
+      by.v[c] += x_[c] * tangent_damping(numbers(f.damping), f.nonlinear, numbers, in_.v[c]);
+      if (f.iq >= 0) by.q[c] += x_[c] * tangent_stiffness(numbers(f.stiffness), f.nonlinear, numbers, q[f.iq] - numbers(f.rest));
     }
     for (int i = 1; i < tree_.links; ++i)
       if (has_ball_spring(tree_.link[i].described)) add_ball_spring<R>(tree_.link[i], q, by.q);
@@ -603,10 +604,14 @@ template <class T> class Pullback {
         visit_every(b.described, b.nv, [&](auto joint) { joint.rate(q + b.iq, unit, rate); });
         for (int n = 0; n < 4; ++n) column_in<T>(varied_q[n].rate, l) = rate[n];
       }
-      Vec3<Varied<R, T>> ball = log(Quaternion<Varied<R, T>>::load(varied_q).normalized());
-      for (int l = 0; l < count; ++l)
-        for (int k = 0; k < 3; ++k)
-          by_q[b.iv + first + l] += x_[b.iv + k] * T(tree_.passive[b.iv + k].stiffness) * column_in<T>(ball(k).rate, l);
+      const auto numbers = tree_.numbers<Varied<R, T>>();
+      const BallDeflection<Varied<R, T>> ball(log(Quaternion<Varied<R, T>>::load(varied_q).normalized()));
+      for (int k = 0; k < 3; ++k) {
+        const PassiveTerms& f = tree_.passive[b.iv + k];
+        const Varied<R, T> force =
+            numbers(f.stiffness) * ball.w(k) + nonlinear_spring(f.nonlinear, numbers, {ball.w(k), ball.norm});
+        for (int l = 0; l < count; ++l) by_q[b.iv + first + l] += x_[b.iv + k] * column_in<T>(force.rate, l);
+      }
     }
   }
 

@@ -107,8 +107,9 @@ SARRUS_INLINE T nonlinear_energy(const NonlinearTerms& f, const NumbersOf<T>& nu
   return (numbers(f.quadratic_stiffness) * T(1.0 / 3.0) + numbers(f.cubic_stiffness) * T(0.25) * by.s) * by.s * by.x * by.x;
 }
 /// Return the derivative of the force of a spring with respect to x, and of a damper with respect to v.
-inline double tangent_stiffness(double stiffness, const NonlinearTerms& f, double x) {
-  return stiffness + (2.0 * f.quadratic_stiffness + 3.0 * f.cubic_stiffness * x) * x;
+template <class T>
+SARRUS_INLINE T tangent_stiffness(const T& stiffness, const NonlinearTerms& f, const NumbersOf<T>& numbers, const T& x) {
+  return stiffness + (T(2.0) * numbers(f.quadratic_stiffness) + T(3.0) * numbers(f.cubic_stiffness) * x) * x;
 }
 template <class T>
 SARRUS_INLINE T tangent_damping(const T& damping, const NonlinearTerms& f, const NumbersOf<T>& numbers, const T& v) {

@@ -35,7 +35,8 @@ class LinearJoints {
     for (int k = 0; k < nv_; ++k) {
       const PassiveTerms& f = terms[k];
       const double slope = tangent_damping(f.damping, f.nonlinear, tree_.numbers<double>(), rule.x.v[k]),
-                   stiffness = tangent_stiffness(f.stiffness, f.nonlinear, f.iq < 0 ? 0.0 : rule.x.q[f.iq] - f.rest);
+                   stiffness = tangent_stiffness(f.stiffness, f.nonlinear, tree_.numbers<double>(),
+                                                 f.iq < 0 ? 0.0 : rule.x.q[f.iq] - f.rest);
       const double damping = 0.5 * std::max(0.0, slope) + (rule.later ? rule.later[k] : 0.0);
       const double more = rule.h * damping + 0.25 * square(rule.h) * std::max(0.0, stiffness);
       acts_ |= more > slow * M_[k * nv_ + k], terms[k].armature += more;

@@ -34,7 +34,7 @@ template <class T> LinearRates<T> linear_rates(System<T>& s, double time, const 
     if constexpr (std::is_same_v<T, double>) {
       if (!f.nonlinear.has_forces()) return;
       const double x = f.iq < 0 ? 0.0 : coordinates[f.iq] - f.rest;
-      rates.stiffness[k] = std::max(0.0, tangent_stiffness(f.stiffness, f.nonlinear, x));
+      rates.stiffness[k] = std::max(0.0, tangent_stiffness(f.stiffness, f.nonlinear, tree.numbers<double>(), x));
       rates.damping[k] = std::max(0.0, tangent_damping(f.damping, f.nonlinear, tree.numbers<double>(), speed[k]));
     }
   };

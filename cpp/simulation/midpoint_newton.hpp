@@ -131,7 +131,8 @@ template <> class MidpointNewton<double> {
       for (int k = 0; k < nv_; ++k) {
         const PassiveTerms& f = terms[k];
         const double slope = tangent_damping(f.damping, f.nonlinear, s_.tree.numbers<double>(), rule.middle[k]);
-        const double spring = tangent_stiffness(f.stiffness, f.nonlinear, f.iq < 0 ? 0.0 : rule.q[f.iq] - f.rest);
+        const double spring =
+            tangent_stiffness(f.stiffness, f.nonlinear, s_.tree.numbers<double>(), f.iq < 0 ? 0.0 : rule.q[f.iq] - f.rest);
         const double damping = 0.5 * (slope + s_.damping[k]) + (rule.later ? rule.later[k] : 0.0);
         const double stiffness = 0.25 * rule.h * (spring + s_.stiffness[k]);
         terms[k].armature += rule.h * std::max(0.0, damping + stiffness);

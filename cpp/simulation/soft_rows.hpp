@@ -184,7 +184,7 @@ class SoftRows {
       const Vec3<double> difference = force.end[1] - force.end[0];
       const double length = difference.norm();
       const NonlinearTerms& f = spring.nonlinear;
-      const double stiffness = std::max(0.0, tangent_stiffness(spring.stiffness, f, force.stretch)),
+      const double stiffness = std::max(0.0, tangent_stiffness(spring.stiffness, f, tree_.numbers<double>(), force.stretch)),
                    damping = std::max(0.0, tangent_damping(spring.damping, f, tree_.numbers<double>(), force.rate));
       if (!(length > 0.0) || (stiffness == 0.0 && damping == 0.0)) continue;
       double* J = doubles(3 * nv_);  // along the spring, and perpendicular to it

@@ -136,6 +136,40 @@ def test_derivatives_by_state_and_numbers(robot):
         assert_allclose(by[places[f"{name}.{term}"]], [(ends[0] - ends[1]) / (2 * h)], rtol=1e-6, atol=1e-7)
 
 
+def swinging(joint):
+    """Return a body on a joint of three freedoms, and a slider on it."""
+    b = sarrus.Builder("swinging")
+    b.add_body("a", random_inertia(np.random.default_rng(0)))
+    b.add_body("b", random_inertia(np.random.default_rng(1)))
+    b.add_joint("ball", joint, "ground", "a", at_child=(0.1, 0.2, 0.3))
+    b.add_joint("slide", sarrus.Prismatic("x", rest=0.1, **TERMS), "a", "b", actuated=True)
+    return b.build()
+
+
+REVERSED = {"ball": swinging(sarrus.Spherical(**TERMS)), "angles": swinging(sarrus.Gimbal("rx ry rz", **TERMS))} | STATES
+
+
+@pytest.mark.parametrize("robot", REVERSED.values(), ids=REVERSED)
+def test_both_modes_of_derivatives_agree(robot):
+    """Products of cotangents with derivatives equal those of the matrices, of functions of a state and of steps of every method."""
+    rng = np.random.default_rng(3)
+    q, v, a = state(robot) if robot.nc else (robot.random(rng), rng.normal(size=robot.nv), rng.normal(size=robot.nv))
+    x, y = rng.normal(size=(2, robot.nv))
+    for name in ("inverse_dynamics", "forward_dynamics"):
+        D, back = (getattr(derivatives, name + end)(robot, q, v, a, *more) for end, more in (("", ()), ("_vjp", (x,))))
+        for by in ("q", "v"):
+            assert_allclose(getattr(back, by), x @ getattr(D, by), rtol=0, atol=1e-9 * np.abs(getattr(D, by)).max())
+    for method in ("euler", "semi_implicit", "rk4", "implicit_midpoint"):
+        D = derivatives.step(robot, q, v, 1e-2, method=method)
+        back = derivatives.step_vjp(robot, q, v, 1e-2, x, y, method=method)
+        n = robot.nv
+        for by in ("q", "v"):
+            expected = x @ getattr(D, by)[:n] + y @ getattr(D, by)[n:]
+            assert_allclose(
+                getattr(back, by), expected, rtol=0, atol=1e-9 * np.abs(getattr(D, by)).max(), err_msg=method
+            )
+
+
 @EVERY
 def test_variants_files_and_generated_code(robot, tmp_path):
     """Lanes of variants equal single evaluations; JSON keeps the numbers."""
