@@ -10,8 +10,8 @@ batch.
 
 The functions of this module have reverse mode (``grad``, ``vjp``, ``jacrev``: ``jax.custom_vjp``). The functions of the same names in `forward` have
 forward mode (``jvp``, ``jacfwd``: ``jax.custom_jvp``), because JAX allows only one mode for a function. Gradients are with respect to the entries of
-q; the component along a quaternion itself is zero. For closed chains, the function is evaluated at the nearest state that satisfies the constraints,
-and gradients are along motions that the loops allow. Rows without a result are NaN; a single state without a result raises an error.
+q; the component along a quaternion itself is zero. For closed chains, steps and rollouts begin at the nearest state that satisfies the constraints,
+dynamics require such a state, and gradients are along motions that the loops allow. Rows without a result are NaN; a single state without a result raises an error.
 
 >>> import jax
 >>> jax.config.update("jax_enable_x64", True)

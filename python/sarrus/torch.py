@@ -1,8 +1,8 @@
 """Functions of a mechanism for PyTorch, with their gradients: ``pip install torch``.
 
 Tensors are float64 on the CPU, and share memory with sarrus (DLPack). Leading axes are batches and broadcast. Gradients are with respect to the
-entries of q; the component along a quaternion itself is zero. For closed chains, the function is evaluated at the nearest state that satisfies the
-constraints, and gradients are along motions that the loops allow. Rows without a result are NaN; a single state without a result raises an error.
+entries of q; the component along a quaternion itself is zero. For closed chains, steps and rollouts begin at the nearest state that satisfies the
+constraints, dynamics require such a state, and gradients are along motions that the loops allow. Rows without a result are NaN; a single state without a result raises an error.
 ``torch.func.vmap`` adds a leading axis. ``grad``, ``vjp``, ``jvp``, ``jacrev`` and ``jacfwd`` are supported; :func:`rollouts` supports reverse mode
 only. Second derivatives raise an error.
 
