@@ -6,14 +6,15 @@
 
 namespace sarrus {
 
-/// Rows of limits. terms: for each row, the norm of the terms whose difference is the bound.
+/// Rows of limits. terms: for each row, the norm of the terms whose difference is the bound. pair: see limited.hpp.
 template <class T> struct LimitRows {
   int n;
   T *C, *lower, *upper, *terms;
+  int* pair;
   int row = 0;
 
-  T* next(const T& low, const T& high, const T& size = T(0.0)) {
-    lower[row] = low, upper[row] = high, terms[row] = size;
+  T* next(const T& low, const T& high, int first = -1, int second = -1, const T& size = T(0.0)) {
+    lower[row] = low, upper[row] = high, terms[row] = size, pair[2 * row] = first, pair[2 * row + 1] = second;
     return C + row++ * n;
   }
 };
@@ -29,7 +30,7 @@ void effort_limit(const TaskState<T>& s, const TaskUnknowns<T>& u, const TaskMot
     most = select(counts, T(motor.power) / select(counts, rate, T(1.0)) * T(1.0 - 0x1p-52), most);
   }
   const T low = T(motor.lower), high = T(motor.upper);
-  T* row = out.next(select(low < -most, -most, low), select(high > most, most, high));
+  T* row = out.next(select(low < -most, -most, low), select(high > most, most, high), k, k);
   for (int i = 0; i < u.n; ++i) row[i] = T(i == k ? 1.0 : 0.0) * u.scale[i];
 }
 
@@ -56,16 +57,16 @@ void motion_limit(const TaskState<T>& s, const TaskUnknowns<T>& u, const MotionL
   };
   const bool fast = limit.velocity < far_limit, up = fast || limit.upper < far_limit, down = fast || limit.lower > -far_limit;
   T* row = out.next(down ? -end(q - T(limit.lower), -joint.v) - drift : T(-far_limit),
-                    up ? end(T(limit.upper) - q, joint.v) - drift : T(far_limit), size);
+                    up ? end(T(limit.upper) - q, joint.v) - drift : T(far_limit), -1, -1, size);
   for (int i = 0; i < u.n; ++i) row[i] = along(u.A + i * u.nv) * u.scale[i];
 }
 
 /// Add the sides of a contact's friction cone. `first`: index of the contact's first unknown.
 template <class T> void cone(const TaskUnknowns<T>& u, const TaskContact& contact, int first, LimitRows<T>& out) {
   contact.each_side([&](int component, double ratio, double sign) {
-    T* row = out.next(T(0.0), T(far_limit));
-    for (int i = 0; i < u.n; ++i) row[i] = T(0.0);
     const int normal = first + contact.normal();
+    T* row = out.next(T(0.0), T(far_limit), normal, component < 0 ? normal : first + component);
+    for (int i = 0; i < u.n; ++i) row[i] = T(0.0);
     row[normal] = T(ratio) * u.scale[normal];
     if (component >= 0) row[first + component] = T(-sign) * u.scale[first + component];
   });
@@ -75,7 +76,7 @@ template <class T> void cone(const TaskUnknowns<T>& u, const TaskContact& contac
 template <class T> LimitRows<T> limit_rows(const TaskState<T>& s, const TaskControl& c, const TaskUnknowns<T>& u) {
   const int count = c.limits();
   const auto take = [&](int size) { return s.arena.template take<T>(size); };
-  LimitRows<T> out = {u.n, take(count * u.n), take(count), take(count), take(count)};
+  LimitRows<T> out = {u.n, take(count * u.n), take(count), take(count), take(count), s.arena.template take<int>(2 * count)};
   int k = 0;
   for (const TaskMotor& motor : c.motor) effort_limit(s, u, motor, k++, out);
   for (const MotionLimit& limit : c.motion) motion_limit(s, u, limit, c.horizon, out);

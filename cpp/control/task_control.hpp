@@ -90,24 +90,35 @@ template <class T> struct TaskController {
   SARRUS_NOINLINE void keep_limits(const TaskLevels<T>& levels, const LimitRows<T>& limit, T* x, T& damping, T& status) const {
     const int n = limit.n, limits = limit.row, rows = levels.row, motors = c.motors();
     const auto numbers = [&](int count) { return arena.template take<double>(count); };
-    double *A = numbers(rows * n), *b = numbers(rows), *size = numbers(rows), *C = numbers(limits * n), *lower = numbers(limits),
-           *upper = numbers(limits), *terms = numbers(limits), *y = numbers(n);
+    double *y = numbers(n), *lower = numbers(limits), *upper = numbers(limits);
     bool* soft = arena.template take<bool>(limits);
     for (int i = 0; i < limits; ++i) soft[i] = i >= motors && i < motors + static_cast<int>(c.motion.size());
     signed char* active = report.active ? report.active : arena.template take<signed char>(limits);
     std::fill(active, active + limits, static_cast<signed char>(0));
     for (int l = 0; l < width_of<T>; ++l) {
-      const auto copy = [&](const T* from, int count, double* to) {
-        for (int k = 0; k < count; ++k) to[k] = lane(from[k], l);
+      const Arena::Scope scope(arena);
+      const auto copy = [&](const T* from, int count) -> const double* {  // numbers of this lane
+        if constexpr (std::is_same_v<T, double>) {
+          return from;
+        } else {
+          double* to = numbers(count);
+          for (int k = 0; k < count; ++k) to[k] = lane(from[k], l);
+          return to;
+        }
       };
-      copy(limit.C, limits * n, C), copy(limit.lower, limits, lower), copy(limit.upper, limits, upper);
-      copy(limit.terms, limits, terms), copy(x, n, y);
-      LimitedRows p = {n, c.levels + 2, levels.level, A, b, size, limits, C, lower, upper, terms, soft};
+      for (int k = 0; k < n; ++k) y[k] = lane(x[k], l);
+      for (int i = 0; i < limits; ++i) lower[i] = lane(limit.lower[i], l), upper[i] = lane(limit.upper[i], l);
+      LimitedRows p = {n, c.levels + 2, levels.level, nullptr, nullptr, nullptr, limits, copy(limit.C, limits * n)};
+      p.lower = lower, p.upper = upper, p.terms = copy(limit.terms, limits), p.soft = soft;
       if (limited::within_exactly(p, y)) continue;
-      p.set_columns(arena);
-      if constexpr (std::is_same_v<T, double>) p.q = levels.cascade.q, p.mark = levels.mark;
+      p.set_factors(arena, limit.pair);
       if (limited::within(p, {lower, upper}, y)) continue;
-      copy(levels.A, rows * n, A), copy(levels.b, rows, b), copy(levels.size, rows, size);
+      p.A = copy(levels.A, rows * n), p.b = copy(levels.b, rows), p.size = copy(levels.size, rows);
+      p.set_diagonal(arena);
+      if constexpr (std::is_same_v<T, double>)
+        p.q = levels.cascade.q, p.directions = levels.cascade.directions, p.mark = levels.mark;
+      else
+        p.set_marks(arena);
       LimitedReport answer = {active};
       double damped = 0.0;
       const int flag = solve_limited(c.solve, arena, p, y, damped, answer);

@@ -1,5 +1,8 @@
 """Contacts of a TaskControl that open and close: an open one has no effect, and the active ones are those of the simulation."""
 
+import copy
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -173,6 +176,29 @@ def test_lanes_have_contacts_of_their_own():
     for k in range(6):
         one = sarrus.simulate(robot, starts[k], rest[k], 0.005, law, dt=1e-3, method="rk4", limits="ignore")
         np.testing.assert_allclose(many.q[k, -1], one.q[-1], atol=1e-9)
+
+
+def test_a_tick_depends_on_its_state_alone():
+    """The efforts of ticks in which cones act have the same bits in any order, after other laws and failures, and from two threads."""
+    robot, q, _ = quadruped()
+    X = robot.pose(q, "trunk")
+    X[:3, 3] += 0.3
+    law = TaskControl(robot, FrameTask("trunk", X, stiffness=30.0), contacts=[PointContact(foot, 0.7) for foot in FEET])
+    other = TaskControl(robot, trunk(robot, q), contacts=[PointContact(foot, 0.3) for foot in FEET[:3]])
+    rng = np.random.default_rng(2)
+    ticks = [(robot.integrate(q, 0.02 * rng.normal(size=robot.nv)), 0.1 * rng.normal(size=robot.nv)) for _ in range(20)]
+    forth = [law(0.0, *tick) for tick in ticks]
+    assert sum(bool(law.solve(0.0, *tick).active) for tick in ticks) == len(ticks)
+    back = []
+    for tick in reversed(ticks):
+        other(0.0, *tick)
+        with pytest.raises(sarrus.StateError):
+            law(0.0, np.full(robot.nq, np.nan), tick[1])
+        back.append(law(0.0, *tick))
+    with ThreadPoolExecutor(2) as pool:
+        threads = list(pool.map(lambda tick: law(0.0, *tick), ticks))
+    for answers in (back[::-1], threads, [copy.deepcopy(law)(0.0, *tick) for tick in ticks]):
+        assert np.array_equal(forth, answers)
 
 
 def trot(duration, dt=2e-3):

@@ -218,6 +218,49 @@ def test_a_quadruped_on_its_feet(feet, friction):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("pull", [0.3, 1.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_quadruped_pulled_beyond_its_friction(seed, pull):
+    """Limits that the trunk presses against stay active, while the legs and then the least efforts use the freedom that is left."""
+    robot, q, v, rng = on_loops(sarrus.mechanisms.quadruped, seed, 0.03)
+    X, home = robot.pose(q, "trunk"), robot.assemble()
+    X[:3, 3] += pull * rng.uniform(0.5, 1.0, 3)
+    tasks = [control.FrameTask("trunk", X, stiffness=30.0), control.PostureTask(home, priority=1)]
+    angles = {name: float(home[robot.joint(name).q_slice][0]) for name in robot.joints if name != "float"}
+    posture = [oracle.joint_task(robot, q, v, name, angle, priority=1) for name, angle in angles.items()]
+    compare(
+        robot, q, v, tasks, [oracle.frame_task(robot, q, v, "trunk", X, stiffness=30.0), *posture],
+        limits=control.Limits(effort=40.0, velocity=np.inf, position={}),
+        bounds=oracle.effort_limits(np.full(12, -40.0), np.full(12, 40.0)),
+        contacts=[control.PointContact(f"{foot}_foot", 0.7) for foot in FOUR],
+        feet=[oracle.point_contact(robot, q, v, f"{foot}_foot", friction=0.7, damping=20.0) for foot in FOUR],
+        acts=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", [2, 4, 18, 24, 26, 28])
+def test_a_joint_at_its_limit_moves_like_one_that_a_task_holds(seed):
+    """Velocity limit 0 against a hard task: five priorities, whose active limits change from one priority to the next."""
+    robot, rng = sarrus.mechanisms.quadruped(), np.random.default_rng(seed)
+    q, v = robot.integrate(robot.assemble(), 0.05 * rng.normal(size=robot.nv)), np.zeros(robot.nv)
+    joint, X = list(robot.joints)[int(rng.integers(1, len(robot.joints)))], robot.pose(q, "trunk")
+    X[:3, 3] += 0.5 * rng.normal(size=3)
+    X[:3, :3] = sarrus.Rotation.exp(0.3 * rng.normal(size=3)).matrix @ X[:3, :3]
+    components = rng.permutation(["tx", "ty", "tz rx", "ry rz"])
+    tasks = [control.FrameTask("trunk", X, c, stiffness=60.0, priority=1 + k) for k, c in enumerate(components)]
+    tasks.append(control.PostureTask(robot.assemble(), priority=6))
+    feet = [control.PointContact(f"{foot}_foot", 0.5) for foot in FOUR]
+    free = control.TaskControl(robot, tasks, None, feet).solve(0.0, q, v)
+    most = 0.6 * float(np.abs(np.ravel(list(free.efforts.values()))).max())
+    limits = [control.Limits(effort=most, velocity=velocity, position={}) for velocity in ({joint: 0.0}, np.inf)]
+    hold = control.JointTask(joint, float(q[robot.joint(joint).q_slice][0]), hard=True)
+    limited = control.TaskControl(robot, tasks, limits[0], feet).solve(0.0, q, v)
+    held = control.TaskControl(robot, [hold, *tasks], limits[1], feet).solve(0.0, q, v)
+    assert limited.status == held.status == "solved" and held.active
+    # both are solved to rounding, about 1e-12 of the efforts, times the condition of five nested levels
+    assert_allclose(limited.tau, held.tau, atol=1e-8 * (1 + np.abs(held.tau).max()))
+
+
 @pytest.mark.parametrize(
     ("feet", "torsion"), [(FOUR[:1], 0.05), (FOUR[:1], 0.002), (TWO, 0.05), (TWO, 0.003), (THREE, 0.02)]
 )
