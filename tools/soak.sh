@@ -3,7 +3,7 @@
 #   fuzz     every public function, file reader and command line with hostile arguments
 #   wide     laws over many more mechanisms, sizes and states than in the tests, and simulations of a million steps
 #   wheel    a release wheel for this architecture, by Clang: built, checked, installed in another environment, all tests
-#   device   sizes of recorded steps of the gallery on a GPU, from NVIDIA's compiler, if nvidia-cuda-nvrtc and cuda-bindings are installed
+#   device   sizes of recorded steps of the gallery on a GPU, from NVIDIA's compiler; fails without nvidia-cuda-nvrtc and cuda-bindings
 #   threads  C++ tests with Clang's thread sanitizer, including the batch kernels
 #   oldest   the oldest supported Python with its oldest NumPy, if it is installed; compiles everything again
 # It needs a virtual environment with sarrus[dev] on the PATH, and Clang 19. It continues after a failure, and then exits with 1.
@@ -30,9 +30,9 @@ wheel() {
       .venv/bin/python tools/check_wheel.py wheelhouse/*.whl &&
       .venv/bin/pytest -q -n 1 -p no:cacheprovider)
 }
-wide() { SARRUS_SOAK=1 pytest -q -n 1 -p no:cacheprovider tests/laws tests/core tests/api/dynamics tests/api/viewer/test_screenshots.py; }
+wide() { SARRUS_SOAK=1 pytest -q -n 1 -p no:cacheprovider tests/laws tests/core tests/api/dynamics tests/api/cuda tests/api/viewer/test_screenshots.py; }
 device() {
-  python -c "import cuda.bindings.nvrtc" || { echo "NVRTC is not installed" && return; }
+  python -c "import cuda.bindings.nvrtc" || { echo "NVRTC is missing: pip install cuda-bindings nvidia-cuda-nvrtc" && return 1; }
   python tools/device_code.py
 }
 threads() { CXX=${CXX:-clang++-19} tools/sanitize.sh thread; }

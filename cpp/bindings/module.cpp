@@ -257,6 +257,7 @@ void bind_tolerances(py::module_& m) {
   SARRUS_TOLERANCE(at_rest)
   SARRUS_TOLERANCE(closed)
   SARRUS_TOLERANCE(torn)
+  SARRUS_TOLERANCE(torn_in_single)
   SARRUS_TOLERANCE(given_closed)
   SARRUS_TOLERANCE(least_square)
   SARRUS_TOLERANCE(near_damping)

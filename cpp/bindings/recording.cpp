@@ -299,7 +299,7 @@ PYBIND11_MODULE(_recording, m, pybind11::mod_gil_not_used()) {
       .def_readonly("statements", &C99Function::statements)
       .def_readonly("alive", &C99Function::alive)
       .def_readonly("turns", &C99Function::turns);
-  m.def("not_recorded", &sarrus::not_recorded, py::arg("simulated"));
+  m.def("not_recorded", &sarrus::not_recorded, py::arg("simulated"), py::arg("step"));
   m.def("turn", &sarrus::c99_turn, py::arg("single"));
   py::dict operations;
   for (const auto& each : sarrus::recorded_operations())

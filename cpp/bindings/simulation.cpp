@@ -716,7 +716,7 @@ py::tuple brakes_at_rest(const Numbers& W, const Numbers& r, const Numbers& limi
   for (double& x : largest) x *= (1.0 + tolerance) / (1.0 + margin);
   Numbers direction(n), force(n);
   decide_directions(arena, n, W.data(), r.data(), largest.data(), resting.data(), direction.mutable_data());
-  hold_at_rest(arena, n, W.data(), r.data(), resting.data(), force.mutable_data());
+  hold_at_rest(arena, n, W.data(), r.data(), resting.data(), tight<double>(), force.mutable_data());
   return py::make_tuple(direction, force);
 }
 

@@ -209,12 +209,10 @@ template <class T> constexpr bool is_symbolic = false;
 
 /// Reasons why forces are not recorded, and what can be used instead.
 namespace reasons {
-constexpr const char *
-    model = "solves equations of the mechanism; record it as a TaskControl with Recorder.tasks, and pass its efforts",
-   *table = "searches a table by the time; pass its efforts to each step",
-   *clock = "holds values between samples; sample the efforts between steps, and pass them to each step",
-   *contact = "solves a contact problem whose number of iterations depends on the state; use CompliantContact",
-   *friction = "joints have dry friction, whose directions the step decides; use LuGreFriction, which is a function of the state";
+constexpr const char
+    *model = "solves equations of the mechanism; record it as a TaskControl with Recorder.tasks, and pass its efforts",
+    *table = "searches a table by the time; pass its efforts to each step",
+    *contact = "solves a contact problem whose number of iterations depends on the state; use CompliantContact";
 }  // namespace reasons
 
 /// Defaults of a kind of element.

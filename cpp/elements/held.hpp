@@ -4,7 +4,7 @@
 //   held_size()                                       number of held values, which start at `place`
 //   due(held_values)                                  time of the next sample; the first sample is taken at the start of a run
 //   instant()                                         difference below which times are equal: a millionth of the shortest period
-//   take(parameter, time, upto, held_values, evaluate, k)   takes the samples that are due until `upto`; evaluate(element, k, z, effort) calls
+//   take(parameter, time, upto, held_values, evaluate, k)   takes the samples that are due before `upto`; evaluate(element, k, z, effort) calls
 //                                                     the controllers
 //
 // Steps end at every sample that is due: see simulation/advance.hpp and driver.hpp.
@@ -15,6 +15,13 @@
 namespace sarrus {
 
 constexpr double never = 1e300;  // finite, because the compiler options assume that all numbers are finite
+
+/// Run `body`, which changes x (n), if a condition holds. Return true if it may hold again. Recorded code has the results of both cases, and `body` is
+/// run once (recording/symbolic.hpp).
+template <class T, class Body> bool when(bool holds, T*, int, Body&& body) {
+  if (holds) body();
+  return holds;
+}
 
 struct HeldElement : ForceElement {
   static constexpr bool holds = true, has_rates = false;

@@ -13,7 +13,6 @@ namespace sarrus {
 
 struct SampleAndHold : HeldElement {
   static constexpr const char* name = "SampleAndHold";
-  static constexpr const char* unrecorded = reasons::clock;
   static constexpr bool varies = false;
   const ForceElements* controllers;
   bool calls;  // true if a function of the caller is evaluated too
@@ -39,20 +38,30 @@ struct SampleAndHold : HeldElement {
   }
   double instant() const { return period * 1e-6; }
 
-  template <class T, class Evaluate> void take(const T*, double time, double upto, T* held_values, Evaluate&& evaluate,
-                                               int sampling) const {
+  template <class T, class Time, class Evaluate>
+  void take(const T*, const Time& time, const Time& upto, T* held_values, Evaluate&& evaluate, int sampling) const {
     const auto h = Held<T>::of(*this, held_values);
-    double samples = first_lane(*h.samples), acting = first_lane(*h.acting);
-    if (samples == 0.0) *h.begun = T(time);
-    const double begun = first_lane(*h.begun);
+    const Time begun = select(first_lane(*h.samples) < Time(0.5), time, Time(first_lane(*h.begun)));
+    *h.begun = T(begun);
     // apply delayed commands before a new sample is stored: otherwise, for a delay of a whole number of periods, one more effort would be pending
-    for (; acting < samples && begun + acting * period + delay <= upto; ++acting)
+    const auto is_due = [&] {
+      const Time acting = first_lane(*h.acting);
+      return both(acting < first_lane(*h.samples), begun + acting * Time(period) + Time(delay) < upto);
+    };
+    while (when(is_due(), h.samples, held_size(), [&] {
       std::copy(h.effort + width, h.effort + (1 + pending) * width, h.effort);
-    if (begun + samples * period <= upto) {
-      evaluate(*this, sampling, h.z, pending == 0 ? h.effort : h.effort + (1 + static_cast<int>(samples - acting)) * width);
-      ++samples, acting += pending == 0;
+      *h.acting += T(1.0);
+    })) {
     }
-    *h.samples = T(samples), *h.acting = T(acting);
+    T* const newest = h.effort + pending * width;
+    when(begun + first_lane(*h.samples) * Time(period) < upto, h.samples, held_size(), [&] {
+      const Time waiting = first_lane(*h.samples) - first_lane(*h.acting);
+      evaluate(*this, sampling, h.z, newest);
+      for (int k = 1; k < pending; ++k)  // until all commands are pending, the newest one is before the last
+        when(both(Time(k - 1.5) < waiting, waiting < Time(k - 0.5)), h.effort + k * width, width,
+             [&] { std::copy(newest, newest + width, h.effort + k * width); });
+      *h.samples += T(1.0), *h.acting += T(pending == 0 ? 1.0 : 0.0);
+    });
   }
   template <class T> void apply(ElementCall<T>& e) const {
     const T* effort = Held<const T>::of(*this, e.held_values).effort;

@@ -22,7 +22,7 @@
   EXTERN template void difference(const Tree&, const T*, const T*, T*);                                                         \
   EXTERN template RneaWork<T> rnea(const Tree&, Arena&, const RneaInput<T>&, T*);                                               \
   EXTERN template AbaWork<T> aba(const Tree&, Arena&, const AbaInput<T>&, T*);                                                  \
-  EXTERN template T* sparse_mass_matrix(const Tree&, Arena&, Poses<T>, const Motion<T>*);                                       \
+  EXTERN template T* sparse_mass_matrix(const Tree&, Arena&, const T*, Poses<T>, const Motion<T>*);                             \
   EXTERN template void crba(const Tree&, Arena&, const T*, Poses<T>, const Motion<T>*, T*);                                     \
   EXTERN template void crba(const Tree&, Arena&, const T*, T*);                                                                 \
   EXTERN template void add_loop_armature(const Tree&, Arena&, const T*, const T*, T*);                                          \

@@ -78,7 +78,7 @@ SARRUS_INLINE LoopEquation<T> mass_equation(const Tree& tree, Arena& arena, cons
   } else if (e.pieces) {
     e.matrix.mobility = e.pieces->joint_mobilities(arena, tree.nv);
   } else {
-    T* M = sparse_mass_matrix(tree, arena, X, columns);
+    T* M = sparse_mass_matrix(tree, arena, state.q, X, columns);
     for (int k = 0; armature && k < tree.nv; ++k) M[e.matrix.first_entry(k)] += armature[k];
     e.matrix.M = M;
     T* mobility = mobilities(tree, arena, e.matrix.M);

@@ -192,7 +192,7 @@ template <class T> SARRUS_NOINLINE void rows_between_coordinates(const Tree& tre
   });
 }
 
-/// Compute the rows of the constraints from `begin` to `end` (exclusive).
+/// Compute the rows of the constraints from `begin` to `end` (exclusive). Recorded steps compute J and `scale` by a function (recording/saddle.cpp).
 template <class T>
 SARRUS_INLINE void constraint_rows(const Tree& tree, Arena& arena, const LoopState<T>& s, const ConstraintRows<T>& out, int begin,
                                    int end) {

@@ -24,9 +24,10 @@ template <class T> SARRUS_INLINE T* mobilities(const Tree& tree, Arena& arena, c
   return mobility;
 }
 
-/// Compute the entries of M by rows: each row contains its diagonal entry, then those of the velocities on the path to the ground.
+/// Compute the entries of M by rows: each row contains its diagonal entry, then those of the velocities on the path to the ground. Recorded steps
+/// call this as a function of q, if it is not null (recording/saddle.cpp).
 template <class T>
-SARRUS_NOINLINE T* sparse_mass_matrix(const Tree& tree, Arena& arena, Poses<T> X, const Motion<T>* columns) {
+SARRUS_NOINLINE T* sparse_mass_matrix(const Tree& tree, Arena& arena, const T*, Poses<T> X, const Motion<T>* columns) {
   const int* first = tree.loops.mass_first;
   T* M = arena.take<T>(first[tree.nv]);
   composite_inertias(tree, arena, X, columns, [&](int r, int c, const T& m) SARRUS_INLINED {
@@ -109,7 +110,8 @@ template <class T> class SubstructuredEquation {
     if (!metric.is_mass()) matrix.constraints += loops.motor_constraints, matrix.rows = rows;
     Motion<T>* stored = arena.take<Motion<T>>(tree.nv);
     const LoopState<T> cut = in_substructures(pieces, arena, state, columns, stored);
-    T* M = metric.plain ? plain_metric(arena, metric.motors) : sparse_mass_matrix(tree, arena, X, stored);
+    T* M = metric.plain ? plain_metric(arena, metric.motors)
+                        : sparse_mass_matrix(tree, arena, static_cast<const T*>(nullptr), X, stored);
     T* mobility = mobilities(tree, arena, M);
     epsilon = arena.take<T>(tree.nv);
     for (int k = 0; k < tree.nv; ++k) {

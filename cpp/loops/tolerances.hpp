@@ -55,6 +55,8 @@ constexpr double nearly_closed = 1e-13;
 /// Residual above which a loop is open and the step has failed. At a double root, rounding opens a loop by the square root of eps, 1.5e-8; all other
 /// loops that steps can solve stay below this value.
 constexpr double torn = 1e-8;
+/// This residual in single precision: a hundred times the residual that recorded steps reach, and assemble() of sarrus.cuda.
+constexpr double torn_in_single = 1e-4;
 /// Dependent rows are consistent off the loops too if, at a distance of 1e-4 rad from the loops, they forbid at most this fraction of an allowed
 /// velocity. The limit is ten thousand times rounding. A contradiction below it has no effect, because the regularisation of the saddle equation is
 /// larger.

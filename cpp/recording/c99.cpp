@@ -12,7 +12,7 @@ namespace {
 
 /// An expression that is an entry of an array is read again from there if it has not been used for this number of statements. Otherwise compilers
 /// for a GPU would keep it in a register, or store it a second time.
-constexpr int far = 50;
+constexpr int far = 25;
 struct Stored {
   std::string place;
   int used;  // number of the statement that used it last

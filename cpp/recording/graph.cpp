@@ -205,12 +205,11 @@ int Graph::called(const std::string& name, const std::vector<Ids>& arguments, co
   };
   int named = 0;
   for (int i = 0; i < functions(); ++i) {
-    const bool of_name = function(i).name.compare(0, name.size(), name) == 0;
-    named += of_name;
-    if (of_name && same_constants(function(i).constants)) return i;
+    if (function(i).kind != name) continue;
+    if (++named; same_constants(function(i).constants)) return i;
   }
   GraphFunction f;
-  f.name = named ? name + std::to_string(named + 1) : name;
+  f.kind = name, f.name = named ? name + std::to_string(named + 1) : name;
   f.constants = constants;
   f.graph = std::make_unique<Graph>(samples, single);
   f.graph->functions_ = functions_, f.graph->takes_all_paths = takes_all_paths, f.graph->shares = shares;

@@ -56,7 +56,7 @@ class Graph;
 /// Function that a graph calls. It has a graph of its own, because it is written once; its decisions are those for the arguments of its first call.
 /// Arguments that are constants in the first call are constants of the function.
 struct GraphFunction {
-  std::string name;
+  std::string kind, name;  // the name that callers use, and the unique name of the function for these constants
   std::unique_ptr<Graph> graph;
   std::vector<Ids> inputs;  // groups of inputs, each an array; only those that are passed
   std::vector<std::vector<bool>> passed;  // false: a constant, or an argument that the function does not use

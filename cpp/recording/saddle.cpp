@@ -1,8 +1,8 @@
-// Factorisation, solution and residual of the saddle equation on symbolic numbers. Where a graph shares functions, they are called: a step solves
-// several equations of the same structure.
+// Entries, factorisation, solution and residual of the saddle equation on symbolic numbers. Where a graph shares functions, they are called: a step
+// solves several equations of the same structure.
 #include "symbolic.hpp"
 
-#include "../loops/saddle.hpp"
+#include "../loops/constrained_dynamics.hpp"
 
 namespace sarrus {
 namespace {
@@ -97,6 +97,58 @@ template <> void solve(const Elimination& e, const Factor<Symbolic>& f, Arena& a
 
 template <> Symbolic residual(const Saddle<Symbolic>& s, const Symbolic* b, const Symbolic* x, Symbolic* r) {
   return residual(plain(s), plain(b), plain(x), plain(r));
+}
+
+template <> Symbolic* sparse_mass_matrix(const Tree& tree, Arena& arena, const Symbolic* q, Poses<Symbolic> X,
+                                         const Motion<Symbolic>* columns) {
+  const int *first = tree.loops.mass_first, entries = first[tree.nv];
+  Symbolic* M = arena.take<Symbolic>(entries);
+  const auto compute = [&](Poses<Symbolic> poses, const Motion<Symbolic>* stored) {
+    composite_inertias(tree, arena, poses, stored,
+                       [&](int r, int c, const Symbolic& m) { M[first[r] + tree.column_depth[r] - tree.column_depth[c]] = m; });
+  };
+  if (!Symbolic::graph().shares || !q) return compute(X, columns), M;
+  const Ids all = Symbolic::graph().call("inertias", {ids(q, tree.nq)}, [&](const std::vector<Ids>& in) {
+    const Arena::Scope scope(arena);
+    Transform<Symbolic>* poses = arena.take<Transform<Symbolic>>(tree.links);
+    Motion<Symbolic>* stored = arena.take<Motion<Symbolic>>(tree.nv);
+    joint_poses(tree, arena, numbers(arena, in[0]), poses, stored);
+    compute({poses}, stored);
+    return ids(M, entries);
+  });
+  copy(all, 0, entries, M);
+  return M;
+}
+
+template <> void constraint_rows(const Tree& tree, Arena& arena, const LoopState<Symbolic>& s,
+                                 const ConstraintRows<Symbolic>& out, int begin, int end) {
+  const Loops& loops = tree.loops;
+  const auto compute = [&](const LoopState<Symbolic>& state, const ConstraintRows<Symbolic>& rows) {
+    for (int i = begin; i < end; ++i) {
+      const Constraint& c = loops.constraint[i];
+      c.child < 0 ? rows_between_coordinates(tree, state, c, rows) : rows_between_bodies(tree, arena, state, c, rows);
+    }
+  };
+  // states of substructures, which have other columns, are not computed from q alone
+  if (!Symbolic::graph().shares || out.off || begin > 0 || !(s.link || s.in_parent)) return compute(s, out);
+  if (!out.J || !out.scale) return compute(s, out);
+  const int entries = loops.entries, rows = loops.rows;
+  const Ids time = s.time ? ids(s.time, 1) : Ids{};
+  const Ids all =
+      Symbolic::graph().call("rows", {ids(s.q, tree.nq), time, ids(out.mobility, tree.nv)}, [&](const std::vector<Ids>& in) {
+        const Arena::Scope scope(arena);
+        const Symbolic *q = numbers(arena, in[0]), *at = numbers(arena, in[1]);
+        ConstraintRows<Symbolic> inner;
+        inner.J = arena.take<Symbolic>(entries), inner.scale = arena.take<Symbolic>(rows), inner.mobility = numbers(arena, in[2]);
+        compute(place(tree, arena, q, at, s.pfaffian_values), inner);
+        Ids results = ids(inner.J, entries);
+        for (int r = 0; r < rows; ++r) results.push_back(inner.scale[r].id);
+        return results;
+      });
+  copy(all, 0, entries, out.J), copy(all, static_cast<std::size_t>(entries), rows, out.scale);
+  ConstraintRows<Symbolic> others = out;
+  others.J = others.scale = nullptr, others.mobility = nullptr;
+  compute(s, others);
 }
 
 }  // namespace sarrus

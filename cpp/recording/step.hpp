@@ -33,8 +33,8 @@ struct RecordedStep {
   int status;
 };
 
-/// Return the reason for which a plan cannot be recorded; empty if it can.
-std::string not_recorded(const SimulatedPlan& simulated);
+/// Return the reason for which steps of a plan of this length [s] cannot be recorded; empty if they can.
+std::string not_recorded(const SimulatedPlan& simulated, double step);
 
 /// Record a step into Graph::current().
 RecordedStep record(const SimulatedPlan& simulated, const StepOptions& options, const StepInputs& in);

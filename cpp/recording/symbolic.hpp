@@ -3,6 +3,8 @@
 // states of the graph.
 #pragma once
 
+#include <vector>
+
 #include "../loops/tolerances.hpp"
 #include "../spatial/numbers.hpp"
 #include "graph.hpp"
@@ -39,6 +41,14 @@ struct Symbolic {
 };
 
 inline Symbolic select(Condition m, Symbolic a, Symbolic b) { return Symbolic::of(Symbolic::graph().choice(m.id, a.id, b.id)); }
+/// As in ../elements/held.hpp.
+template <class Body> bool when(Condition holds, Symbolic* x, int n, Body&& body) {
+  const std::vector<Symbolic> before(x, x + n);
+  body();
+  for (int k = 0; k < n; ++k) x[k] = select(holds, x[k], before[static_cast<std::size_t>(k)]);
+  return false;
+}
+inline Symbolic first_lane(Symbolic x) { return x; }
 inline bool any(Condition m) { return Symbolic::graph().any(m.id); }
 inline Condition both(Condition a, Condition b) { return {Symbolic::graph().both(a.id, b.id)}; }
 inline Symbolic sqrt(Symbolic x) { return Symbolic::of(Symbolic::graph().root(x.id)); }
@@ -88,6 +98,7 @@ void evaluate(const Law& law, const Symbolic* parameter, const Symbolic* time, S
 }  // namespace sarrus
 
 // after the declarations above, which its functions use
+#include "../dynamics/state.hpp"
 #include "../loops/saddle_matrix.hpp"
 
 namespace sarrus {
@@ -97,9 +108,17 @@ namespace sarrus {
 template <class T> Factor<T> factorise(const Saddle<T>&, Arena&, const T* epsilon, const T* mu);
 template <class F, class T> void solve(const Elimination&, const Factor<F>&, Arena&, T* x);
 template <class F, class T> T residual(const Saddle<F>&, const T* b, const T* x, T* r);
+template <class T> struct LoopState;
+template <class T> struct ConstraintRows;
+template <class T> void constraint_rows(const Tree&, Arena&, const LoopState<T>&, const ConstraintRows<T>&, int begin, int end);
+template <class T> T* sparse_mass_matrix(const Tree&, Arena&, const T* q, Poses<T>, const Motion<T>* columns);
 template <> Factor<Symbolic> factorise(const Saddle<Symbolic>&, Arena&, const Symbolic* epsilon, const Symbolic* mu);
 template <> void solve(const Elimination&, const Factor<Symbolic>&, Arena&, Symbolic* x);
 template <> Symbolic residual(const Saddle<Symbolic>&, const Symbolic* b, const Symbolic* x, Symbolic* r);
+template <>
+void constraint_rows(const Tree&, Arena&, const LoopState<Symbolic>&, const ConstraintRows<Symbolic>&, int begin, int end);
+template <> Symbolic* sparse_mass_matrix(const Tree&, Arena&, const Symbolic* q, Poses<Symbolic>,
+                                         const Motion<Symbolic>* columns);
 
 }  // namespace sarrus
 

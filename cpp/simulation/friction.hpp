@@ -24,20 +24,19 @@ namespace sarrus {
 
 /// Solve W f = -r for the friction forces f (n) of the joints that are marked 1 (resting); f of the others is 0. The compliance bounds f of joints
 /// that no force can move.
-template <class T> void hold_at_rest(Arena& arena, int n, const T* W, const T* r, const T* resting, T* f) {
-  // both are relative to the diagonal of W; the compliance is larger than the rounding errors of W, but too small to affect a step
-  constexpr double compliance = 1e-11, rounding = 1e-13;
+template <class T> void held_forces(Arena& arena, int n, const T* W, const T* r, const T* resting, const T& compliance, T* f) {
+  const T rounding = tolerance<T>(1e-13, 1e-6);
   constexpr double without_bound = 1e30;
   const Arena::Scope scope(arena);
   T *L = arena.take<T>(n * n), *inverse = arena.take<T>(n), *movable = arena.take<T>(n);
   for (int i = 0; i < n; ++i) {
     for (int j = 0; j <= i; ++j) L[i * n + j] = W[i * n + j] * (resting[i] * resting[j]);
-    L[i * n + i] *= T(1.0 + compliance);
+    L[i * n + i] *= T(1.0) + compliance;
     f[i] = -r[i] * resting[i];
   }
   for (int k = 0; k < n; ++k) {
     const T size = W[k * n + k], &pivot = L[k * n + k];
-    movable[k] = select(both(size > T(0.0), pivot > size * T(rounding)), T(1.0), T(0.0));
+    movable[k] = select(both(size > T(0.0), pivot > size * rounding), T(1.0), T(0.0));
     inverse[k] = movable[k] / select(movable[k] > T(0.5), pivot, T(1.0));
     for (int i = k + 1; i < n; ++i) {
       const T l = L[i * n + k] * inverse[k];
@@ -52,38 +51,53 @@ template <class T> void hold_at_rest(Arena& arena, int n, const T* W, const T* r
   }
 }
 
-constexpr double margin = 1e-9;  // relative tolerance within which a force is at its limit, and an acceleration is zero
+/// Compliances relative to the diagonal of W. `tight` is larger than the rounding errors of W, but too small to affect a step. `loose` bounds the forces
+/// by which rounding errors of the velocities of dependent joints would be removed.
+template <class T> T tight() { return tolerance<T>(1e-11, 1e-5); }
+template <class T> T loose() { return tolerance<T>(1e-6, 1e-3); }
+
+/// held_forces(), which recorded steps call as a function (recording/step.cpp).
+template <class T> void hold_at_rest(Arena& arena, int n, const T* W, const T* r, const T* resting, const T& compliance, T* f) {
+  held_forces(arena, n, W, r, resting, compliance, f);
+}
+
+// relative tolerance within which a force is at its limit, and an acceleration is zero; in single precision, that of the rounding errors
+constexpr double margin = 1e-9, margin_in_single = 1e-4;
+
+/// Largest number of changes of directions. A recorded step has a smaller number, and reports states that need more (recording/step.cpp).
+template <class T> int most_changes(int n) { return 20 + 4 * n; }
+/// Report, in the status of recorded code, that a decision was not reached.
+template <class T> void expect(const T&) {}
 
 /// Determine the direction in which each joint at rest begins to slide: -1, 1, or 0 if friction prevents sliding.
-inline void decide_directions(Arena& arena, int n, const double* W, const double* r, const double* limit, const double* rests,
-                              double* direction) {
+template <class T> void decide_directions(Arena& arena, int n, const T* W, const T* r, const T* limit, const T* rests,
+                                          T* direction) {
   const Arena::Scope scope(arena);
-  double *resting = arena.take<double>(n), *left = arena.take<double>(n), *f = arena.take<double>(n);
-  std::fill(direction, direction + n, 0.0);
-  for (int change = 0; change < 20 + 4 * n; ++change) {
+  T *resting = arena.take<T>(n), *left = arena.take<T>(n), *f = arena.take<T>(n), right = T(1.0);
+  const T within = tolerance<T>(margin, margin_in_single);
+  std::fill(direction, direction + n, T(0.0));
+  for (int change = 0; change < most_changes<T>(n); ++change) {
     for (int i = 0; i < n; ++i) {
-      resting[i] = rests[i] > 0.5 && direction[i] == 0.0;
+      resting[i] = select(abs(direction[i]) > T(0.5), T(0.0), rests[i]);
       left[i] = r[i];
       for (int j = 0; j < n; ++j) left[i] -= W[i * n + j] * limit[j] * direction[j];
     }
-    hold_at_rest(arena, n, W, left, resting, f);
+    hold_at_rest(arena, n, W, left, resting, tight<T>(), f);
     // first change all wrong directions at once, because this nearly always suffices; then one at a time, because this always terminates
-    bool right = true;
-    for (int i = 0; i < n && (right || change < 20); ++i) {
-      if (rests[i] < 0.5) continue;
-      if (direction[i] == 0.0) {
-        if (std::abs(f[i]) <= limit[i] * (1.0 + margin)) continue;
-        direction[i] = f[i] > 0.0 ? -1.0 : 1.0;
-      } else {
-        double a = left[i], size = std::abs(r[i]) + std::abs(left[i] - r[i]);
-        for (int j = 0; j < n; ++j) a += W[i * n + j] * f[j], size += std::abs(W[i * n + j] * f[j]);
-        if (a * direction[i] >= -margin * size) continue;
-        direction[i] = 0.0;
-      }
-      right = false;
+    right = T(1.0);
+    for (int i = 0; i < n; ++i) {
+      T a = left[i], size = abs(r[i]) + abs(left[i] - r[i]);
+      for (int j = 0; j < n; ++j) a += W[i * n + j] * f[j], size += abs(W[i * n + j] * f[j]);
+      const auto changes = change < 20 ? T(0.5) > T(0.0) : right > T(0.5);
+      const T excess = abs(f[i]) - limit[i] * (T(1.0) + within);
+      const auto begins = both(both(resting[i] > T(0.5), excess > T(0.0)), changes),
+                 ends = both(a * direction[i] < -(within * size), changes);
+      right = select(begins, T(0.0), select(ends, T(0.0), right));
+      direction[i] = select(begins, select(f[i] > T(0.0), T(-1.0), T(1.0)), select(ends, T(0.0), direction[i]));
     }
-    if (right) return;
+    if (!any(right < T(0.5))) return;
   }
+  expect(right);
 }
 
 /// The operator M^-1 on the loops at one configuration: change of the velocities by a force.
@@ -159,7 +173,7 @@ template <class T> class DryFriction {
     T* begins = take(n_);  // directions in which resting joints begin to slide
     for (int k = 0; k < n_; ++k) begins[k] = T(0.0);
     if (std::exchange(undecided_, false)) {
-      decide(columns.W, r, begins);
+      decide_directions(s_.arena, n_, columns.W, r, limit_, rests_, begins);
       for (int k = 0; k < n_; ++k) slowing_[k] = columns.W[k * n_ + k] * limit_[k], direction_[k] += begins[k];
       for (int i = 0; i < n_; ++i)
         for (int j = 0; j < n_; ++j) r[i] -= columns.W[i * n_ + j] * (begins[j] * limit_[j]);
@@ -251,7 +265,13 @@ template <class T> class DryFriction {
       std::swap(rests_, stops_);
       const Columns columns(*this, time, x.q, x.v, J);
       std::swap(rests_, stops_);
-      hold_at_rest(s_.arena, n_, columns.W, speed, stops_, impulse);
+      hold_at_rest(s_.arena, n_, columns.W, speed, stops_, tight<T>(), impulse);
+      T *bounded = take(n_), exceeds = T(0.0);
+      for (int k = 0; k < n_; ++k) exceeds = most(exceeds, select(abs(impulse[k]) > limit_[k] * most_length, T(1.0), T(0.0)));
+      if (any(exceeds > T(0.5))) {
+        hold_at_rest(s_.arena, n_, columns.W, speed, stops_, loose<T>(), bounded);
+        copy_where(exceeds > T(0.5), bounded, impulse, n_);
+      }
       // a joint that would need an impulse larger than friction can supply is not stopped: its velocity reverses because of the geometry of a loop,
       // as that of a rocker does
       bool stop = true;
@@ -260,16 +280,30 @@ template <class T> class DryFriction {
         stop = stop && !any(over);
         stops_[k] = select(over, T(0.0), stops_[k]);
       }
-      if (!stop) hold_at_rest(s_.arena, n_, columns.W, speed, stops_, impulse);
+      if (!stop) {
+        hold_at_rest(s_.arena, n_, columns.W, speed, stops_, loose<T>(), bounded);
+        copy_where(exceeds > T(0.5), bounded, impulse, n_);
+      }
       columns.add(impulse, x.v);
       columns.add_sizes(impulse, size);
       if (s_.acting) s_.work.supplied += T(0.5) * scalar_product(impulse, speed, n_);
     }
-    for (int k = 0; k < nv_; ++k) x.v[k] = select(abs(x.v[k]) > size[k] * T(rounding), x.v[k], T(0.0));
+    const T little = tolerance<T>(rounding, rounding_in_single);
+    for (int k = 0; k < nv_; ++k) x.v[k] = select(abs(x.v[k]) > size[k] * little, x.v[k], T(0.0));
     for (int k = 0; k < n_; ++k)
       if (friction_[k].iv < nv_) x.v[friction_[k].iv] = select(stops_[k] > T(0.5), T(0.0), x.v[friction_[k].iv]);
   }
-  static constexpr double rounding = 1e-9;  // relative rounding error of velocities after projections onto the loops
+  // relative rounding error of velocities after projections onto the loops
+  static constexpr double rounding = 1e-9, rounding_in_single = 1e-4;
+
+  /// Call visit(values, size) for the values that evaluations use or change.
+  template <class Visit> void each_value(Visit&& visit) {
+    for (T* x : {direction_, rests_, lets_go_, slowing_}) visit(x, n_);
+    visit(braked_, nv_);
+  }
+  /// True until the first evaluation of a step, which determines the directions of joints at rest.
+  bool is_undecided() const { return undecided_; }
+  void continue_with(bool undecided) { rest_ = true, undecided_ = undecided; }
 
   /// Compute the velocities along which friction acts, and, for each of them, the magnitude of its rounding error.
   void speeds(const T& time, const T* q, const T* v, T* speed, T* rounding) {
@@ -279,7 +313,7 @@ template <class T> class DryFriction {
       T along = T(0.0), size = T(0.0);
       each_entry(J, k, [&](int i, const T& entry) { along += entry * v[i], size += abs(entry * v[i]); });
       speed[k] = along;
-      if (rounding) rounding[k] = friction_[k].iv < nv_ ? T(0.0) : size * T(1e-13);
+      if (rounding) rounding[k] = friction_[k].iv < nv_ ? T(0.0) : size * tolerance<T>(1e-13, 1e-5);
     }
   }
 
@@ -331,11 +365,16 @@ template <class T> class DryFriction {
     T *M_inverse_E, *W;
     Columns(DryFriction& f, const T& time, const T* q, const T* v, const T* J)
         : n(f.n_), nv(f.nv_), M_inverse_E(f.take(f.n_ * f.nv_)), W(f.take(f.n_ * f.n_)) {
+      compute(f, time, q, v, J);
+    }
+    /// evaluate(), which recorded steps call as a function (recording/step.cpp).
+    void compute(DryFriction& f, const T& time, const T* q, const T* v, const T* J) { evaluate(f, time, q, v, J); }
+    void evaluate(DryFriction& f, const T& time, const T* q, const T* v, const T* J) {
       const Arena::Scope scope(f.s_.arena);
       std::fill(M_inverse_E, M_inverse_E + n * nv, T(0.0)), std::fill(W, W + n * n, T(0.0));
       Response<T> response(f.s_, time, q, v);
       for (int k = 0; k < n; ++k) {
-        if (!any(f.rests_[k] > T(0.5))) continue;
+        if (!is_symbolic<T> && !any(f.rests_[k] > T(0.5))) continue;
         T* column = M_inverse_E + k * nv;
         f.push(J, k, T(1.0), column);
         response(column);
@@ -355,12 +394,13 @@ template <class T> class DryFriction {
   /// Compute the friction forces of resting joints, within their limits. A joint whose force would exceed its limit slides, and the other resting
   /// joints carry the rest of its load.
   void hold(const T* W, T* r, T* resting, T* f) {
-    hold_at_rest(s_.arena, n_, W, r, resting, f);
+    hold_at_rest(s_.arena, n_, W, r, resting, tight<T>(), f);
     bool lets_go = false;
     T* limited = take(n_);
+    const T within = tolerance<T>(margin, margin_in_single);
     for (int k = 0; k < n_; ++k) {
       const T limit = limit_[k];
-      const auto over = abs(f[k]) > limit * T(1.0 + margin);
+      const auto over = abs(f[k]) > limit * (T(1.0) + within);
       lets_go = lets_go || any(over);
       limited[k] = select(over, sign(f[k]) * limit, T(0.0));
       resting[k] = select(over, T(0.0), resting[k]);
@@ -369,22 +409,8 @@ template <class T> class DryFriction {
     if (!lets_go) return;
     for (int i = 0; i < n_; ++i)
       for (int j = 0; j < n_; ++j) r[i] += W[i * n_ + j] * limited[j];
-    hold_at_rest(s_.arena, n_, W, r, resting, f);
+    hold_at_rest(s_.arena, n_, W, r, resting, tight<T>(), f);
     for (int k = 0; k < n_; ++k) f[k] = limited[k] + least(most(f[k], -limit_[k]), limit_[k]);
-  }
-
-  /// Determine the directions of resting joints in each lane.
-  void decide(T* W, T* r, T* begins) {
-    const Arena::Scope scope(s_.arena);
-    const auto doubles = [&](int size) { return s_.arena.template take<double>(size); };
-    double *lane_W = doubles(n_ * n_), *lane_r = doubles(n_), *lane_rests = doubles(n_), *lane_direction = doubles(n_),
-           *limit = doubles(n_);
-    for (int l = 0; l < width_of<T>; ++l) {
-      for (int i = 0; i < n_ * n_; ++i) lane_W[i] = lane(W[i], l);
-      for (int i = 0; i < n_; ++i) lane_r[i] = lane(r[i], l), lane_rests[i] = lane(rests_[i], l), limit[i] = lane(limit_[i], l);
-      decide_directions(s_.arena, n_, lane_W, lane_r, limit, lane_rests, lane_direction);
-      for (int i = 0; i < n_; ++i) lane(begins[i], l) = lane_direction[i];
-    }
   }
 
   System<T>& s_;

@@ -28,14 +28,14 @@ inline double one_instant(const ForceElements& elements) {
   return slack < never ? slack : 0.0;
 }
 
-/// Take the samples that are due at `time`, for each element with sampled values. `evaluate`: see ../elements/held.hpp.
-template <class T, class Evaluate> void take_samples(const ForceElements& elements, const T* parameter, double time,
-                                                     T* held_values, Evaluate&& evaluate) {
-  const double upto = time + one_instant(elements);
+/// Take the samples that are due at `time`, for each element with sampled values; they are due before `upto`. `evaluate`: see ../elements/held.hpp.
+template <class T, class Time, class Evaluate> void take_samples(const ForceElements& elements, const T* parameter,
+                                                                 const Time& time, const Time& upto, T* held_values,
+                                                                 Evaluate&& evaluate) {
   elements.each_kind([&](const auto& elements_of_kind) {
     int k = 0;
     for (const auto& element : elements_of_kind)
-      if constexpr (std::decay_t<decltype(element)>::holds && (!carries_rates<T> || std::decay_t<decltype(element)>::varies))
+      if constexpr (std::decay_t<decltype(element)>::holds && acts_in<std::decay_t<decltype(element)>, T>)
         element.take(parameter, time, upto, held_values, evaluate, k++);
   });
 }

@@ -199,9 +199,10 @@ template <class T> struct System {
   }
 
   /// Take the samples that are due in the state x.
-  SARRUS_NOINLINE void sample(double time, T* x) {
+  SARRUS_NOINLINE void sample(double time, T* x) { sample(time, time + one_instant(plan.force_elements), x); }
+  template <class Time> SARRUS_INLINE void sample(const Time& time, const Time& upto, T* x) {
     const auto at = SimulationState<T>::of(tree, x);
-    take_samples(plan.force_elements, parameter, time, x + integrated(),
+    take_samples(plan.force_elements, parameter, time, upto, x + integrated(),
                  [&](const SampleAndHold& s, int sampling, T* z, T* effort) {
                    evaluate_controllers(s, sampling, T(time), at.q, at.v, z, effort);
                  });

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import _recording
+from .._core import Status
 from ..generation.targets import Recorded, _filled
 
 # threads of a block on the GPU; more threads have fewer registers each. Without the number of blocks in __launch_bounds__, ptxas 13.5 gives long
 # functions 32 registers only
 THREADS = 128
-OPEN = 5  # status of a world whose loops are open by more than the tolerance, no_convergence of the core
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def advanced(f: Recorded, motors: list[int]) -> Kernel:
         f"const real s = {_call(f, arguments)};",
         "const real late_now = s < (scalar)7.5 ? real{} : real{} + 8;",
         "real code_now = s - late_now;",
-        f"code_now = (code_now < (scalar)0.5) & (y_residual[0] > most_now) ? real{{}} + {OPEN} : code_now;",
+        f"code_now = (code_now < (scalar)0.5) & (y_residual[0] > most_now) ? real{{}} + {int(Status.NO_CONVERGENCE)} : code_now;",
         # infinity and NaN make this sum NaN; functions without a division return no status
         "real sum = real{};",
         *(f"for (int j = 0; j < {np.size(f.results[f'{key}_next'])}; ++j) sum += y_{key}[j] - y_{key}[j];" for key in state),

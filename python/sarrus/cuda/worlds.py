@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _recording
 from .._arrays import ENDLESS, MOST_THREADS, Array, ArrayLike, checked_count, checked_number, real_array
-from .._core import Status
+from .._core import Status, tolerances
 from ..analysis.closing import JointCoordinates
 from ..control.element import ForceElement
 from ..control.elements import velocities
@@ -27,9 +27,6 @@ from .kernels import STATE, Kernel, advanced, called, drawn
 
 # steps of assemble(), in which fixed coordinates move to their values at a constant rate, with one Newton step in each; and further Newton steps
 PATH_STEPS, LAST_STEPS = 32, 6
-# largest residual of closed loops [rad, or relative to the size of the bodies]: what steps and Newton's method reach, times 100 or more
-CLOSED = {"double": 1e-8, "float": 1e-4}
-CORRECTIONS = 2
 
 
 class Worlds:
@@ -103,6 +100,7 @@ class Worlds:
             checked_count("substeps", substeps, most=ENDLESS),
         )
         self.kind = np.float32 if scalar == "float" else np.float64
+        self._most = tolerances.torn_in_single if scalar == "float" else tolerances.torn
         self.method, self._configurations = method, configurations
         self._elements = [elements] if isinstance(elements, ForceElement) else list(elements)
         names = tuple(robot.actuated or robot.joints) if motors is None else tuple(motors)
@@ -281,7 +279,7 @@ class Worlds:
             self._functions[key] = kernel, self.device.compiled(kernel), sizes
         kernel, function, sizes = self._functions[key]
         given = {name: self._given(name, x, sizes[name]) for name, x in arrays.items() if name in sizes}
-        self._launch(kernel, function, given, mask, [substeps, not dt, dt or 1 / PATH_STEPS, CLOSED[self.scalar]])
+        self._launch(kernel, function, given, mask, [substeps, not dt, dt or 1 / PATH_STEPS, self._most])
 
     def _given(self, name: str, x: Any, size: int, kind: Any = None) -> AnyArray:
         """Return an argument as an array (size,) or (count, size) on the device."""
@@ -337,7 +335,7 @@ class Worlds:
             return _recorded("sarrus", name, compute, recorder, True)
 
     def _stepped(self, r: Recorder) -> Mapping[str, Numbers]:
-        step = recorded_step(r, dt=self.dt, method=self.method, elements=self._elements, corrections=CORRECTIONS)
+        step = recorded_step(r, dt=self.dt, method=self.method, elements=self._elements)
         return {key if key == "residual" else f"{key}_next": x for key, x in step.items() if np.size(x)}
 
     def _moved(self, r: Recorder) -> Mapping[str, Numbers]:

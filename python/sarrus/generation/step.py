@@ -80,9 +80,9 @@ def recorded_step(
     r._vary("element_parameters", np.atleast_2d(parameters)[:, varied])
     core = prepared.setup.core(parameters[0] if parameters.ndim == 2 else parameters)
     simulated = core.simulated()
-    if reason := _recording.not_recorded(simulated):
+    if reason := _recording.not_recorded(simulated, dt / substeps):
         raise ModelError(f"a step of '{robot.name}' cannot be recorded: {reason}")
-    states = core.integrated - robot.nq - robot.nv
+    states = core.size - robot.nq - robot.nv
     core.begin([*r._configurations[0], *np.zeros(core.size - robot.nq)], r._samples["time"][0, 0], dt)
     if core.state["close_stages"]:
         raise ModelError(

@@ -116,6 +116,73 @@ def test_elements_agree_with_the_core(driver):
         assert difference(host(worlds.v), runs.v[:, -1]).max() < EXACT["double"]
 
 
+@needs_compiler
+@pytest.mark.parametrize("device", DEVICES)
+def test_corners_of_a_box_on_rough_ground(device, driver):
+    """A box falls onto ground whose height is a wave or a spline, and rolls on its corners."""
+    b = sarrus.Builder("box")
+    size = np.array([0.3, 0.2, 0.1])
+    b.add_body("box", sarrus.Inertia.box(2.0, size))
+    b.add_joint("float", sarrus.Free(), "ground", "box")
+    corners = [f"corner{k}" for k in range(8)]
+    for k, name in enumerate(corners):
+        b.add_frame(name, "box", 0.5 * size * [1 if k >> axis & 1 else -1 for axis in range(3)])
+    robot, rng = b.build(), np.random.default_rng(3)
+    q = np.zeros((5, robot.nq))
+    q[:, :4] = rng.normal(size=(5, 4))
+    q[:, :4] /= np.linalg.norm(q[:, :4], axis=1, keepdims=True)
+    q[:, 4:] = np.column_stack([rng.uniform(-1.0, 1.0, (5, 2)), np.full(5, 0.12)])
+    v = rng.normal(size=(5, robot.nv))
+    wave = sarrus.laws.harmonic(0.03, 6.0)
+    spline = sarrus.laws.spline(np.linspace(-3.0, 3.0, 13), 0.03 * np.cos(np.arange(13.0)))
+    options = {"dt": 1e-4, "method": "rk4"}
+    for height in (wave, spline):
+        ground = [
+            sarrus.control.CompliantContact(
+                name, height=height, along="x", stiffness=1e4, exponent=1.0, slip_velocity=0.05
+            )
+            for name in corners
+        ]
+        runs = sarrus.simulate_many(robot, q, v, 0.1, ground, every=1000, limits="ignore", **options)
+        worlds = sarrus.cuda.Worlds(robot, 5, scalar="double", substeps=1000, elements=ground, device=device, **options)
+        worlds.reset(q=q, v=v)
+        worlds.step()
+        assert (host(worlds.status) % 8 == 0).all()
+        falls = sarrus.simulate_many(robot, q, v, 0.1, every=1000, limits="ignore", **options)
+        assert np.abs(falls.v[:, -1] - runs.v[:, -1]).max(axis=1).min() > 1e-2  # all boxes touch the ground
+        # edges of contacts and friction at 20 rad/s increase rounding errors by a factor of about 100 in 1,000 steps
+        assert difference(host(worlds.q), runs.q[:, -1]).max() < 1e-10
+        assert difference(host(worlds.v), runs.v[:, -1]).max() < 1e-10
+
+
+@needs_compiler
+@pytest.mark.parametrize("device", DEVICES)
+def test_dry_friction_and_delays(device, driver):
+    """Joints stop and stick, and motors act late, as in the core; also with friction that differs from world to world."""
+    b = sarrus.Builder("rods")
+    for i in range(2):
+        b.add_body(f"b{i}", sarrus.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0), 0.02))
+        parent, at = (f"b{i - 1}", (1, 0, 0)) if i else ("ground", (0, 0, 0))
+        b.add_joint(f"j{i}", sarrus.Revolute("y", friction=1.0), parent, f"b{i}", at_parent=at)
+    robot, q = b.build(), np.array([[0.5, 0.3], [1.2, 0.0], [1.5, 0.1], [-0.4, 0.6]])
+    pid = sarrus.control.PID("j1", target=0.2, proportional=30.0, integral=5.0, derivative=0.5, limits=(-3.0, 3.0))
+    motor = sarrus.control.SampleAndHold(pid, period=0.005, delay=0.007)
+    variants = robot.variants(friction={"j0": [0.5, 1.0, 2.0, 8.0]})
+    for simulated in (robot, variants):
+        runs = sarrus.simulate_many(
+            simulated, q, np.zeros((4, 2)), 0.3, motor, dt=1e-3, method="semi_implicit", every=300, limits="ignore"
+        )
+        worlds = sarrus.cuda.Worlds(simulated, 4, scalar="double", dt=1e-3, substeps=150, elements=motor, device=device)
+        worlds.reset(q=q)
+        worlds.step()
+        worlds.step()
+        assert (host(worlds.status) % 8 == 0).all()
+        assert difference(host(worlds.q), runs.q[:, -1]).max() < 1e-11
+        assert np.abs(host(worlds.v) - runs.v[:, -1]).max() < 1e-10
+        worlds.reset()
+        assert not host(worlds.z).any()
+
+
 def varied(name, count):
     """Return variants with different masses, gravity, lengths, springs and dampers; some of them are zero in the first variant."""
     robot, rng = gallery.made(name), np.random.default_rng(2)

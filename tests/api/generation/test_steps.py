@@ -126,6 +126,91 @@ def test_efforts_are_commands_of_motors():
     np.testing.assert_allclose([*q, *v], [*run.q[-1], *run.v[-1]], rtol=1e-12)
 
 
+def advanced(robot, q, v, steps, scalar="double", elements=(), **options):
+    """Return the largest errors of q and v of a sequence of recorded steps, beside simulate(), and its velocities."""
+    compiled = code(robot, scalar, elements=elements, **options)
+    inputs = compiled._generated.functions["step"].inputs
+    given = {"q": q, "v": v, "z": np.zeros(inputs.get("z", (0,))), "tau": np.zeros(robot.nv), "time": [0.0]}
+    method = options.get("method", "semi_implicit")
+    run = sarrus.simulate(robot, q, v, steps * DT, list(elements), method=method, dt=DT, limits="ignore")
+    errors_of = np.zeros(2)
+    for k in range(steps):
+        results, status = compiled("step", *(given[key] for key in inputs))
+        assert status == 0
+        given |= {key.removesuffix("_next"): x for key, x in results.items()} | {"time": [(k + 1) * DT]}
+        errors_of = np.maximum(errors_of, [np.abs(given[key] - getattr(run, key)[k + 1]).max() for key in ("q", "v")])
+    return errors_of, run
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("period", "delay", "quantisation", "method"),
+    [
+        (0.005, 0.0, None, "semi_implicit"), (0.005, 0.003, None, "rk4"), (0.002, 0.007, 1e-3, "semi_implicit"), (0.002, 0.008, None, "euler"),
+        (0.001, 0.0, None, "semi_implicit"),
+    ],
+)  # fmt: skip
+def test_motors_with_a_period_and_a_delay(period, delay, quantisation, method):
+    """Samples, the current effort and delayed efforts are internal states of the step, as in the core."""
+    pid, actuator, *_ = laws(pendulum)
+    elements = [control.SampleAndHold(pid, period=period, delay=delay, quantisation=quantisation), actuator]
+    errors_of, run = advanced(pendulum, [0.3], [0.5], 40, elements=elements, method=method)
+    assert errors_of.max() < 1e-13
+    assert np.ptp(run.tau[:, 0]) > 1.0
+    errors_of, _ = advanced(pendulum, [0.3], [0.5], 40, "float", elements=elements, method=method)
+    assert errors_of.max() < (1e-5 if quantisation is None else 1e-2)  # a position that is rounded to another multiple
+
+
+def rods(friction):
+    """Return a chain of rods with dry friction in their joints, which reach rest at different times."""
+    b = sarrus.Builder("chain")
+    for i, limit in enumerate(friction):
+        b.add_body(f"b{i}", sarrus.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0), 0.02))
+        parent, at = (f"b{i - 1}", (1, 0, 0)) if i else ("ground", (0, 0, 0))
+        b.add_joint(f"j{i}", sarrus.Revolute("y", friction=limit), parent, f"b{i}", at_parent=at)
+    return b.build()
+
+
+def braked_four_bar(**friction):
+    b = sarrus.Builder("four-bar")
+    for name, length in ("a", 0.4), ("b", 1.1), ("c", 0.9):
+        b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0), 0.01))
+    for name, parent, child, at_parent, at_child in (
+        ("m", "ground", "a", 0.0, 0.0), ("p1", "a", "b", 0.4, 0.0), ("p", "ground", "c", 1.0, 0.0), ("p2", "b", "c", 1.1, 0.9),
+    ):  # fmt: skip
+        joint = sarrus.Revolute("y", friction=friction.get(name, 0.0))
+        b.add_joint(
+            name, joint, parent, child, at_parent=(at_parent, 0, 0), at_child=(at_child, 0, 0), tree=name != "p2", loop=name == "p2"
+        )  # fmt: skip
+    return b.build()
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("robot", "start", "steps", "method", "reach"),
+    [
+        (rods([1.0]), {"j0": 0.5}, 1500, "semi_implicit", 1e-12), (rods([1.0]), {"j0": 0.5}, 1500, "rk4", 1e-12),
+        # perturbations of a double pendulum grow by a factor of 100 in this time
+        (rods([2.0, 1.0]), {"j0": 0.5, "j1": 0.3}, 800, "semi_implicit", 1e-10),
+        (braked_four_bar(m=1.0), {"m": 1.0}, 1000, "rk4", 1e-12), (braked_four_bar(p2=1.0), {"m": 1.0}, 1000, "rk4", 1e-12),
+    ],
+    ids=lambda x: getattr(x, "name", None),
+)  # fmt: skip
+def test_dry_friction(robot, start, steps, method, reach):
+    """Joints slide, stop within steps, and stick, as in the core."""
+    q = (
+        robot.assemble(fixed={name: [angle] for name, angle in start.items()})
+        if robot.constraints
+        else list(start.values())
+    )
+    errors_of, run = advanced(robot, q, np.zeros(robot.nv), steps, method=method)
+    assert errors_of.max() < reach
+    changes = np.abs(np.diff(np.sign(run.v), axis=0)) > 0
+    assert changes.sum(axis=0).max() >= 2  # a joint turns round, or comes to rest
+    single, _ = advanced(robot, q, np.zeros(robot.nv), 50, "float", method=method)
+    assert single.max() < 1e-4
+
+
 @needs_compiler
 def test_midpoint_is_of_second_order():
     """The error of a step of the explicit midpoint rule is of third order."""
@@ -154,16 +239,10 @@ def test_single_precision(robot, method):
         (pendulum, [control.GravityCompensation()], "GravityCompensation solves equations"),
         (sarrus.mechanisms.bennett(), [], "consistent only on closed loops"),
         (pendulum, [lambda t, q, v: 0.0 * v], "Python function"),
-        (
-            pendulum,
-            [
-                control.SampleAndHold(
-                    control.PID(pendulum.joints[0], target=0.0, proportional=1.0, integral=0.0, derivative=0.0),
-                    period=0.01,
-                )
-            ],
-            "SampleAndHold holds values",
-        ),
+        (pendulum, [control.SampleAndHold(laws(pendulum)[0], period=0.0105)], "no multiple of the step"),
+        (pendulum, [control.SampleAndHold(laws(pendulum)[0], period=0.01, delay=5e-4)], "no multiple of the step"),
+        (pendulum, [control.SampleAndHold(lambda t, q, v: 0.0 * v)], "SampleAndHold calls a Python function"),
+        (pendulum, [control.SampleAndHold(control.GravityCompensation())], "GravityCompensation solves equations"),
     ],
 )
 def test_what_is_not_recorded_is_named(robot, elements, reason):
