@@ -90,12 +90,13 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
  public:
   using RepeatedStep<P>::RepeatedStep;
 
-  /// Return true if these derivatives take less time than dual numbers along `directions`. Without the recursions for plain trees and rows
-  /// (loops/derivatives.hpp), each of the eleven columns for a velocity costs as much as one of the 60 to 120 evaluations for a direction. Rods in a row,
-  /// joined by distances, with one degree of freedom and two directions: 0.9 of the time with 9 rods, 1.3 with 17.
+  /// Return true if these derivatives take less time than dual numbers along `directions`. The matrices have columns for all velocities, and each needs a
+  /// corrected solution of the middle's equation. Ladders of bars with one degree of freedom (two directions) take 0.8 of the time with 33 velocities, but
+  /// 1.1 with 65. Without the recursions for plain trees and rows (loops/derivatives.hpp), each of eleven columns for a velocity costs as much as one of
+  /// the 60 to 120 evaluations for a direction: rods joined by distances take 0.9 with 9 velocities, but 1.3 with 17.
   bool pays(int directions) const {
-    constexpr int velocities_per_direction = 6;
-    return (is_plain_tree(tree_) && has_plain_rows(tree_)) || n_ <= velocities_per_direction * directions;
+    const int velocities_per_direction = is_plain_tree(tree_) && has_plain_rows(tree_) ? 20 : 6;
+    return n_ <= velocities_per_direction * directions;
   }
   /// Propagate changes, or pull a cotangent back: see StepMatrices::push and StepPullback::pull.
   bool push(double time, double h, const P* x, const P* after, P* S, int count, const int* parameter, P& status) {

@@ -137,7 +137,7 @@ def test_of_dampers_that_are_faster_than_the_step(closed):
     b = sarrus.Builder("damped bars")
     for name, length in ("crank", 0.4), ("coupler", 1.1), ("rocker", 0.9):
         b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0)))
-    b.add_joint("motor", sarrus.Revolute("y"), "ground", "crank")
+    b.add_joint("motor", sarrus.Revolute("y", damping=200.0), "ground", "crank")
     b.add_joint("pin1", sarrus.Revolute("y", damping=60.0), "crank", "coupler", at_parent=(0.4, 0, 0))
     b.add_joint("pivot", sarrus.Revolute("y", damping=80.0), "ground", "rocker", at_parent=(1.0, 0, 0))
     if closed:
@@ -149,7 +149,8 @@ def test_of_dampers_that_are_faster_than_the_step(closed):
     how = {"method": "implicit_midpoint"}
     found, w = D.step(robot, q, v, 0.02, **how), np.random.default_rng(0).normal(size=(2, robot.nv))
     J = np.hstack([found.q, found.v])
-    assert_close(J, differences(robot, q, v, np.eye(2 * robot.nv), 0.02, dt=0.02, **how), 1e-8)
+    # on loops, the step takes M before the projection at its beginning, and its derivatives after it
+    assert_close(J, differences(robot, q, v, np.eye(2 * robot.nv), 0.02, dt=0.02, **how), 1e-7)
     back = D.step_vjp(robot, q, v, 0.02, *w, **how)
     assert_close(np.concatenate([back.q, back.v]), w.ravel() @ J, 1e-11)
 
