@@ -73,6 +73,9 @@ def test_under_wrenches_on_ground_that_moves(robot, seed):
     one = np.eye(robot.nv)
     assert_close(found.q, columns(lambda d: robot.inverse_dynamics(robot.integrate(q, d), v, a, **loads), one), NEAR)
     assert_close(found.v, columns(lambda d: robot.inverse_dynamics(q, v + d, a, **loads), one), NEAR)
+    inertia = np.concatenate([np.zeros(0), *(body.inertia.parameters for body in robot.description.bodies)])
+    without = robot.inverse_dynamics(q, v, a, wrenches=loads["wrenches"]) - robot.regressor(q, v, a) @ inertia
+    assert_close(found.parameters @ inertia, robot.inverse_dynamics(q, v, a, **loads) - without, 1e-12)
     tau, pushed = rng.normal(size=robot.nv), {"wrenches": loads["wrenches"]}
     found = D.forward_dynamics(robot, q, v, tau, **pushed)
     rounding = 1e-15 * np.linalg.cond(robot.mass_matrix(q)) / STEP if robot.nv else 0.0  # of the differences
@@ -295,7 +298,10 @@ def test_products_of_inverse_dynamics(robot, seed):
     found = D.inverse_dynamics_vjp(robot, *state, w, **loads)
     for name in ("q", "v", "a"):
         assert_close(getattr(found, name), w @ getattr(matrices, name), 1e-12)
-    assert_close(D.inverse_dynamics_vjp(robot, *state, w).parameters, w @ matrices.parameters, 1e-12)
+    assert_close(found.parameters, w @ matrices.parameters, 1e-12)
+    assert_close(
+        D.inverse_dynamics_vjp(robot, *state, w).parameters, w @ D.inverse_dynamics(robot, *state).parameters, 1e-12
+    )
     along = sum(m @ d for m, d in zip((matrices.q, matrices.v, matrices.a), changes, strict=True))
     assert_close(D.inverse_dynamics_jvp(robot, *state, *changes, **loads), along, 1e-12)
 

@@ -55,7 +55,10 @@ class InverseDynamicsDerivatives(Brief):
         """(..., nv, 10 bodies) with respect to the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`; computed at first
         access.
         """
-        threads = dict(self._options).get("threads", 1)
+        options = dict(self._options)
+        if any(options.get(key) is not None for key in ("base_velocity", "base_acceleration")):
+            return _matrix(_inverse_by_parameters, self._robot, _inputs(self), {**options, "return_status": True})
+        threads = options.get("threads", 1)
         regressor = self._robot.regressor(*_inputs(self), threads=threads, return_status=True)[0]
         return cast(Array, regressor)
 
@@ -411,8 +414,16 @@ def warn_of_friction(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, time: Arr
 
 
 TERMS = ("stiffness", "rest", "damping", "friction", "armature", "pitch", *NONLINEAR)
+_inverse_vjp = _undeclared("inverse_dynamics_vjp")
 _inverse_by_dimensions = _undeclared("inverse_dynamics_by_dimensions")
 _forward_by_dimensions = _undeclared("forward_dynamics_by_dimensions")
+
+
+def _inverse_by_parameters(
+    robot: LoopFunctions, state: tuple[ArrayLike, ...], cotangent: ArrayLike, options: dict[str, Any]
+) -> Array:
+    """Return the product (..., 10 bodies) of a cotangent of the generalised force with its derivatives with respect to inertial parameters."""
+    return cast(Array, _inverse_vjp(robot, *state, cotangent, **options)[0][..., 3 * robot.nv :])
 
 
 def inverse_by_dimensions(
