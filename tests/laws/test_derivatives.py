@@ -73,6 +73,9 @@ def test_under_wrenches_on_ground_that_moves(robot, seed):
     one = np.eye(robot.nv)
     assert_close(found.q, columns(lambda d: robot.inverse_dynamics(robot.integrate(q, d), v, a, **loads), one), NEAR)
     assert_close(found.v, columns(lambda d: robot.inverse_dynamics(q, v + d, a, **loads), one), NEAR)
+    inertia = np.concatenate([np.zeros(0), *(body.inertia.parameters for body in robot.description.bodies)])
+    without = robot.inverse_dynamics(q, v, a, wrenches=loads["wrenches"]) - robot.regressor(q, v, a) @ inertia
+    assert_close(found.parameters @ inertia, robot.inverse_dynamics(q, v, a, **loads) - without, 1e-12)
     tau, pushed = rng.normal(size=robot.nv), {"wrenches": loads["wrenches"]}
     found = D.forward_dynamics(robot, q, v, tau, **pushed)
     rounding = 1e-15 * np.linalg.cond(robot.mass_matrix(q)) / STEP if robot.nv else 0.0  # of the differences
@@ -267,6 +270,77 @@ def test_multipliers_in_any_unit(name, m):
     assert_allclose(forces, wanted, rtol=0, atol=1e-7 * np.abs(wanted).max())
 
 
+def driven(robot, angle, speed):
+    q = robot.assemble(fixed={"motor": angle})
+    return q, robot.complete_velocity(q, {"motor": speed}), np.array([0.3, -0.2, 0.1])
+
+
+@pytest.mark.parametrize("term", ["friction", "quadratic_damping", "cubic_damping"])
+@pytest.mark.parametrize("joint", ["pin1", "pivot", "pin2", "spring"])
+@pytest.mark.parametrize("speed", [1.0, 1e-2, -20.0])
+def test_multipliers_with_forces_that_are_not_smooth(joint, term, speed):
+    """Dependent rows: joints of the tree and of the loop, and springs between bodies, do not cross zero speed in the differences."""
+    robot = sarrus.mechanisms.four_bar()
+    if joint == "spring":
+        b, damping = robot.to_builder(), {} if term == "friction" else {term: 30.0}
+        b.add_spring(
+            "spring", ("crank", (0.1, 0, 0)), ("rocker", (0.2, 0, 0)), stiffness=3.0, rest_length=0.1, **damping
+        )
+        robot = b.build()
+    else:
+        robot = robot.replace(**{term: {joint: 3.0}})
+    (q, v, tau), zero = driven(robot, 0.5, speed), np.zeros(3)
+    found = D.forward_dynamics(robot, q, v, tau)
+    d, u = found.displacement @ np.ones(3), found.change @ np.ones(3)
+    wanted = slope(multipliers_along(robot, q, v, tau, (zero, u, zero)), 1e-4 * abs(speed))
+    assert_close(found.multipliers.v @ u, wanted, 1e-6)
+    wanted = slope(multipliers_along(robot, q, v, tau, (d, found.velocity @ d, zero)), 1e-3)
+    assert_close(found.multipliers.q @ d, wanted, 1e-5)  # projected positions are known to 1e-9
+
+
+@pytest.mark.parametrize("beside", [1e-2, 1e-5, -1e-5])
+def test_multipliers_with_friction_of_a_joint_that_turns_back(beside):
+    """Friction is a constant effort, however slow the joint is. Quadratic damping has no slope at rest."""
+    robot = sarrus.mechanisms.four_bar()
+    pivot = robot.joint("pivot").v_slice.start
+    low, high = 1.8, 2.4  # angles of the crank between which the rocker turns back
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        same = driven(robot, middle, 1.0)[1][pivot] * driven(robot, low, 1.0)[1][pivot] > 0
+        low, high = (middle, high) if same else (low, middle)
+    q, v, tau = driven(robot, low + beside, 1.0)
+    assert 0 < abs(v[pivot]) < 2 * abs(beside)
+    effort, rate = -3.0 * np.eye(3)[pivot], v[pivot]
+    for changes, same in (
+        ({"friction": {"pivot": 3.0}}, robot),
+        ({"quadratic_damping": {"pivot": 3.0}}, robot.replace(damping={"pivot": 6.0 * abs(rate)})),
+    ):
+        constant = effort * np.sign(rate) if "friction" in changes else -effort * rate * abs(rate)
+        found = D.forward_dynamics(robot.replace(**changes), q, v, tau).multipliers
+        wanted = D.forward_dynamics(same, q, v, tau + constant).multipliers
+        for name in ("q", "v", "tau"):
+            assert_close(getattr(found, name), getattr(wanted, name), 1e-6)
+
+
+@pytest.mark.parametrize("time", [0.1, np.float64(0.1), np.array([0.1, 0.2])])
+def test_multipliers_of_dependent_rows_at_times(time):
+    """Any number is a time."""
+    b = sarrus.mechanisms.four_bar().to_builder()
+    b.add_prescribed_motion("swing", "motor", sarrus.laws.harmonic(0.3, 4.0))
+    robot, zero = b.build().replace(friction={"pin1": 0.3, "pin2": 0.2}), np.zeros(3)
+    q = np.stack([robot.assemble(time=t) for t in np.atleast_1d(time)])
+    v = np.stack([robot.complete_velocity(x, {}, time=t) for x, t in zip(q, np.atleast_1d(time), strict=True)])
+    found = D.forward_dynamics(robot, q, v, zero, time=time).multipliers
+    for i, t in enumerate(np.atleast_1d(time)):
+        one = D.forward_dynamics(robot, q[i], v[i], zero, time=float(t)).multipliers
+        assert_close(found.q[i], one.q, 1e-12)
+        assert_close(
+            one.tau @ np.ones(3),
+            slope(multipliers_along(robot, q[i], v[i], zero, (zero, zero, np.ones(3)), time=t)),
+            NEAR,
+        )
+
+
 def test_rows_that_contradict_off_the_loops_are_told():
     robot = sarrus.mechanisms.bennett()
     q = robot.assemble()
@@ -295,7 +369,10 @@ def test_products_of_inverse_dynamics(robot, seed):
     found = D.inverse_dynamics_vjp(robot, *state, w, **loads)
     for name in ("q", "v", "a"):
         assert_close(getattr(found, name), w @ getattr(matrices, name), 1e-12)
-    assert_close(D.inverse_dynamics_vjp(robot, *state, w).parameters, w @ matrices.parameters, 1e-12)
+    assert_close(found.parameters, w @ matrices.parameters, 1e-12)
+    assert_close(
+        D.inverse_dynamics_vjp(robot, *state, w).parameters, w @ D.inverse_dynamics(robot, *state).parameters, 1e-12
+    )
     along = sum(m @ d for m, d in zip((matrices.q, matrices.v, matrices.a), changes, strict=True))
     assert_close(D.inverse_dynamics_jvp(robot, *state, *changes, **loads), along, 1e-12)
 

@@ -289,6 +289,32 @@ def test_derivatives_of_variants():
     assert_allclose(found[1], D.forward_dynamics(rough[1], q[1], v[1], tau).q, rtol=0, atol=1e-10)
     with pytest.warns(sarrus.ModelWarning, match="'pin2' is at rest and has Coulomb friction"):
         D.forward_dynamics(rough, q, 0 * v, tau)
+    wrenches = {"rocker": np.linspace(-1.0, 1.0, 30).reshape(5, 6)}
+    for q, v, at in (
+        (variants.assemble(fixed={"motor": 0.6}), np.array([1.0, 0.0, 0.0]), 0),
+        (np.stack([variants.assemble(fixed={"motor": x}) for x in (0.6, 0.8)], axis=1), np.array([1.0, 0.0, 0.0]), 1),
+    ):
+        v = variants.project_velocity(q, v)
+        loads = {"wrenches": {"rocker": wrenches["rocker"].reshape(5, *[1] * at, 6)}}
+        found, inverse = D.forward_dynamics(variants, q, v, tau, **loads), D.inverse_dynamics(variants, q, v, tau)
+        ground = {"base_acceleration": np.arange(6.0)}
+        moved = D.inverse_dynamics(variants, q, v, tau, **ground)
+        pulled = D.forward_dynamics_vjp(variants, q, v, tau, np.ones(3), dimensions=True, **loads)
+        for i, one in enumerate(each):
+            load = {"wrenches": {"rocker": wrenches["rocker"][i]}}
+            expected = D.forward_dynamics(one, q[i], v[i], tau, **load)
+            for name in ("q", "v", "tau"):
+                wanted = getattr(expected.multipliers, name)
+                size = max(1.0, np.abs(wanted).max())
+                assert_allclose(getattr(found.multipliers, name)[i], wanted, rtol=0, atol=1e-5 * size)
+            assert_allclose(found.dimensions[i], expected.dimensions, rtol=1e-9, atol=1e-9)
+            assert_allclose(pulled.dimensions[i], np.ones(3) @ expected.dimensions, rtol=1e-9, atol=1e-9)
+            wanted = D.inverse_dynamics(one, q[i], v[i], tau)
+            assert_allclose(inverse.dimensions[i], wanted.dimensions, rtol=1e-9, atol=1e-9)
+            wanted = D.inverse_dynamics(one, q[i], v[i], tau, **ground)
+            assert_allclose(moved.parameters[i], wanted.parameters, rtol=1e-9, atol=1e-9)
+    everywhere = D.inverse_dynamics(variants, q[0, 0], v[0, 0], tau)  # one state for all variants
+    assert_allclose(everywhere.dimensions[3], D.inverse_dynamics(each[3], q[0, 0], v[0, 0], tau).dimensions, atol=1e-9)
     with pytest.raises(TypeError, match="must be a Mechanism"):
         D.assembled_positions(variants, q, ["motor"])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -20,7 +20,7 @@ from ..errors import ModelWarning, StateError, check_choice
 from .loop_operations import LoopFunctions
 from .operations import _undeclared
 from .options import BatchTime, ReactionOptions, Wrenches, shows_options
-from .reactions import determined
+from .reactions import determined, least_reactions
 from .variants import VariantFunctions
 
 if TYPE_CHECKING:
@@ -55,7 +55,10 @@ class InverseDynamicsDerivatives(Brief):
         """(..., nv, 10 bodies) with respect to the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`; computed at first
         access.
         """
-        threads = dict(self._options).get("threads", 1)
+        options = dict(self._options)
+        if any(options.get(key) is not None for key in ("base_velocity", "base_acceleration")):
+            return _matrix(_inverse_by_parameters, self._robot, _inputs(self), {**options, "return_status": True})
+        threads = options.get("threads", 1)
         regressor = self._robot.regressor(*_inputs(self), threads=threads, return_status=True)[0]
         return cast(Array, regressor)
 
@@ -69,7 +72,7 @@ class InverseDynamicsDerivatives(Brief):
 class MultiplierDerivatives(Brief):
     """Derivatives of the multipliers of :meth:`~sarrus.Mechanism.forward_dynamics`: d lambda = q dq + v dv + tau dtau.
 
-    If constraint rows are dependent, the derivatives exist only for directions that the loops allow. They are then computed by fourth-order
+    If constraint rows are dependent, the derivatives exist only for directions that the loops allow. They are then computed by sixth-order
     finite differences, with a relative error of about 1e-6.
 
     Attributes
@@ -297,23 +300,37 @@ def _multiplier_matrices(
     if determined(least_pivot):
         return by_rows
 
+    if isinstance(robot, VariantFunctions):
+        return _of_each_variant(robot, state, options, derivatives)
+
     # the multipliers are those of the reactions of least norm over all joints. Their derivatives are central differences of sixth order along the
-    # direction of each column, in states with closed loops
-    dynamics = {name: x[..., None, None] if name == "time" else x for name, x in dynamics.items() if name != "wrenches"}
-    if wrenches := options.get("wrenches"):
-        dynamics["wrenches"] = {name: np.asarray(x, dtype=float)[..., None, None, :] for name, x in wrenches.items()}
+    # direction of each column, in states with closed loops. Forces with a kink at zero speed are replaced by their tangents at the state
+    dynamics = {
+        name: np.asarray(x, dtype=float)[..., None, None] if name == "time" and x is not None
+        else {key: np.asarray(w, dtype=float)[..., None, None, :] for key, w in x.items()} if name == "wrenches" and x
+        else x
+        for name, x in dynamics.items()
+    }  # fmt: skip
     on_loops = {name: x for name, x in dynamics.items() if name in ("time", "threads", "return_status")}
+    acting = {name: x for name, x in dynamics.items() if name in ("time", "wrenches")}
+    kinks = _ForcesWithKinks(robot, state, dynamics.get("time"))
+    smooth = kinks.smooth
     steps = np.array([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0])[:, None]
     weights = np.array([-1.0, 9.0, -45.0, 45.0, -9.0, 1.0]) / 60.0
     q, v, tau = (x[..., None, None, :] for x in state)  # then columns, steps, numbers
 
     def slopes(dq: Array, dv: Array, dtau: Array, size: Array) -> Array:
         h = 1e-3 / np.where(size > 0.0, size, 1.0)[..., None, None]
-        q1, v1 = q, v + steps * h * dv
+        q1, v1, tau1 = q, v + steps * h * dv, tau + steps * h * dtau
         if np.any(dq):
             q1 = robot.project_configuration(robot.integrate(q, steps * h * dq), **on_loops)[0]
             v1 = robot.project_velocity(q1, v1, **on_loops)[0]
-        x = robot.forward_dynamics(q1, v1, tau + steps * h * dtau, return_reactions=True, **dynamics)[1].multipliers
+        along = robot._efforts_of_closing_motors(q1, tau1, dynamics.get("time"))
+        if smooth is not robot:
+            tau1, along = kinks.add_to(q1, v1, tau1, along)
+        motion = smooth._constrained_motion(q1, v1, tau1, **dynamics)[0]
+        accelerations, x, accuracy = np.split(motion, [robot.nv, robot.nv + robot.nc], axis=-1)
+        x = least_reactions(smooth, q1, v1, accelerations, x, along, **acting, least_pivot=accuracy[..., 2])
         return np.swapaxes(weights @ x / h[..., 0], -1, -2)
 
     unit = np.concatenate(
@@ -324,13 +341,80 @@ def _multiplier_matrices(
         for x in (derivatives.displacement, derivatives.change, derivatives.velocity)
     )
     dtau, none = np.eye(robot.nv)[:, None, :], np.zeros((1, 1, robot.nv))
-    size_v = 1e-3 * np.abs(dv / unit).max(axis=(-2, -1))  # multipliers are quadratic in v, and linear in tau
+    size_v = 1e-3 * np.abs(dv / unit).max(axis=(-2, -1))  # multipliers are quadratic or cubic in v, and linear in tau
+    if any(spring.quadratic_damping for spring in robot.description.springs):
+        # steps of 1e-5 of the speed; the error of a step across zero speed of a spring is in proportion to the step
+        size_v = 1e5 * size_v / np.abs(v / unit).max(axis=(-2, -1), initial=1.0)
     size_tau = np.full(robot.nv, 1e-3)
     by_q = slopes(dq, w, none, np.abs(dq / unit).max(axis=(-2, -1)))
     shared = np.stack([by_q, slopes(none, dv, none, size_v), slopes(none, none, dtau, size_tau) + 0.0 * by_q], axis=-3)
     # each state is evaluated separately, so that its result does not depend on the other states of the batch
     is_open = (least_pivot <= tolerances.independent)[..., None, None, None]
     return np.where(is_open, shared, by_rows)
+
+
+class _ForcesWithKinks:
+    """Forces of all joints with a kink at zero speed, as linear functions of the velocity: their tangents at a state.
+
+    Attributes
+    ----------
+    smooth : the mechanism without these forces
+    """
+
+    def __init__(self, robot: LoopFunctions, state: tuple[Array, ...], time: Array | None) -> None:
+        friction, damping = np.zeros((2, robot._all_nv))
+        for j in robot._joints.values():
+            friction[j._all_v], damping[j._all_v] = j.type.friction, j.type.quadratic_damping
+        has = {
+            term: {name: 0.0 for name, j in robot._joints.items() if np.any(getattr(j.type, term))}
+            for term in ("friction", "quadratic_damping")
+        }
+        self.smooth: LoopFunctions = cast(Any, robot).replace(**has) if any(has.values()) else robot
+        self.time = time
+        if self.smooth is not robot:
+            q, v = (x[..., None, None, :] for x in state[:2])
+            rates = self._rates(q, v)
+            rates = np.where(np.abs(rates) <= _velocities_of_rest(robot, v), 0.0, rates)
+            self.slope = -2.0 * damping * np.abs(rates)
+            self.constant = -friction * np.sign(rates) + damping * np.abs(rates) * rates
+
+    def _rates(self, q: Array, v: Array) -> Array:
+        """Return the velocities (..., all nv) of tree joints, then of loop joints."""
+        across = self.smooth._loop_joint_velocities(q, v, time=self.time, return_status=True)[0]
+        return np.concatenate([np.broadcast_to(v, (*across.shape[:-1], v.shape[-1])), across], axis=-1)
+
+    def add_to(self, q: Array, v: Array, tau: Array, along: Array | None) -> tuple[Array, Array]:
+        """Add these forces to the generalised force tau and to the efforts along loop joints, if there are any; return both."""
+        n = self.smooth.nv
+        efforts = self.constant + self.slope * self._rates(q, v)
+        across = self.smooth._loop_joint_jacobian(q, time=self.time, return_status=True)[0]
+        of_loops = (efforts[..., None, n:] @ across)[..., 0, :]
+        return tau + efforts[..., :n] + of_loops, efforts[..., n:] + (0.0 if along is None else along)
+
+
+def _of_each_variant(
+    variants: Any, state: tuple[Array, ...], options: dict[str, Any], derivatives: ForwardDynamicsDerivatives
+) -> Array:
+    """Return the derivatives of the multipliers of each variant, computed for one variant at a time."""
+    directions = (derivatives.displacement, derivatives.change, derivatives.velocity)
+    lead = directions[0].shape[:-2]
+
+    def row(x: Any, i: int, axes: int) -> Any:
+        x = np.asarray(x)
+        return np.broadcast_to(x, (*lead, *x.shape[x.ndim - axes :]))[i]
+
+    matrices = []
+    for i, robot in enumerate(variants):
+        own = {
+            key: row(x, i, 0) if key == "time" and x is not None
+            else {name: row(w, i, 1) for name, w in x.items()} if key == "wrenches" and x
+            else x
+            for key, x in options.items()
+        }  # fmt: skip
+        displacement, change, velocity = (row(x, i, 2) for x in directions)
+        along = replace(derivatives, displacement=displacement, change=change, velocity=velocity)
+        matrices.append(_multiplier_matrices(robot, tuple(row(x, i, 1) for x in state), own, along))
+    return np.stack(matrices)
 
 
 def _inputs(derivatives: Any) -> tuple[Array, ...]:
@@ -360,7 +444,10 @@ def _matrix(
         else x
         for key, x in options.items()
     }  # fmt: skip
-    return product(robot, tuple(x[..., None, :] for x in state), np.eye(robot.nv), one_more)
+    unit = np.eye(robot.nv)
+    if isinstance(robot, VariantFunctions):
+        unit = unit[None]  # the first axis is that of the variants
+    return product(robot, tuple(x[..., None, :] for x in state), unit, one_more)
 
 
 def check_robot(robot: LoopFunctions, *, variants: bool = True) -> None:
@@ -397,22 +484,35 @@ def warn_of_friction(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, time: Arr
     if not rough:
         return
     v = np.asarray(v, dtype=float)
-    unit = cast(Any, robot)._units_of_motion[1][0]
-    rest = 1e-14 * abs(v / unit[: robot.nv]).max(axis=-1, initial=0.0)[..., None]
+    rest = _velocities_of_rest(robot, v)
     closing = any(j.closes_loop for j in rough.values())
     loop_v = robot._loop_joint_velocities(q, v, time=time, return_status=True)[0] if closing else v
     for name, j in rough.items():
         at = slice(j._all_v.start - robot.nv, j._all_v.stop - robot.nv)
         velocity = loop_v[..., at] if j.closes_loop else v[..., j.v_slice]
-        if np.any((abs(velocity) <= rest * unit[j._all_v]) & (np.asarray(j.type.friction) > 0.0)):
+        if np.any((abs(velocity) <= rest[..., j._all_v]) & (np.asarray(j.type.friction) > 0.0)):
             fault = f"joint '{name}' is at rest and has Coulomb friction, which is discontinuous at rest"
             warnings.warn(f"{fault}: the derivatives do not include this friction", ModelWarning, stacklevel=3)
             return
 
 
+def _velocities_of_rest(robot: LoopFunctions, v: Array) -> Array:
+    """Return the velocities (..., all nv) at the rounding level of v, which count as rest."""
+    unit = cast(Any, robot)._units_of_motion[1][0]
+    return cast(Array, 1e-14 * np.abs(v / unit[: robot.nv]).max(axis=-1, initial=0.0)[..., None] * unit)
+
+
 TERMS = ("stiffness", "rest", "damping", "friction", "armature", "pitch", *NONLINEAR)
+_inverse_vjp = _undeclared("inverse_dynamics_vjp")
 _inverse_by_dimensions = _undeclared("inverse_dynamics_by_dimensions")
 _forward_by_dimensions = _undeclared("forward_dynamics_by_dimensions")
+
+
+def _inverse_by_parameters(
+    robot: LoopFunctions, state: tuple[ArrayLike, ...], cotangent: ArrayLike, options: dict[str, Any]
+) -> Array:
+    """Return the product (..., 10 bodies) of a cotangent of the generalised force with its derivatives with respect to inertial parameters."""
+    return cast(Array, _inverse_vjp(robot, *state, cotangent, **options)[0][..., 3 * robot.nv :])
 
 
 def inverse_by_dimensions(
@@ -443,6 +543,7 @@ def forward_by_dimensions(
 
 def places(robot: LoopFunctions) -> tuple[dict[str, slice], Array]:
     """Return the slice of each name of :func:`dimensions` in the parameter vector, and the index of each entry in the core's parameter vector."""
+    robot = robot._base  # of variants, too
     cached = vars(robot).get("_dimension_places")
     if cached is None:
         names: dict[str, slice] = {}

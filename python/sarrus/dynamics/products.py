@@ -201,7 +201,8 @@ def inverse_dynamics_vjp(
     usual = not options and dimensions is False and is_smooth(robot)
     if usual and (products := _inverse_vjp_of_one_state(robot, q, v, a, cotangent)):
         return products
-    check_robot(robot, variants=not checked_truth("dimensions", dimensions))
+    checked_truth("dimensions", dimensions)
+    check_robot(robot)
     answer, *status = ask(_inverse_vjp, robot, q, v, a, cotangent, options)
     warn_of_friction(robot, q, v, None)
     by_dimensions = inverse_by_dimensions(robot, (q, v, a), cotangent, cast(Any, options)) if dimensions else None
@@ -253,7 +254,8 @@ def forward_dynamics_vjp(
     usual = dimensions is False and is_default(wrenches, along, check, options) and is_smooth(robot)
     if usual and (products := _forward_vjp_of_one_state(robot, q, v, tau, cotangent)):
         return products
-    check_robot(robot, variants=not checked_truth("dimensions", dimensions))
+    checked_truth("dimensions", dimensions)
+    check_robot(robot)
     arguments: Any = {"tangent": check_forward(robot, along), "wrenches": wrenches, "check": check, **options}
     answer, *status = ask(_forward_vjp, robot, q, v, tau, cotangent, arguments)
     warn_of_friction(robot, q, v, options.get("time"))
