@@ -623,7 +623,9 @@ def test_other_formats(tmp_path, name, message):
 
 @pytest.mark.parametrize("text", [robot(), '\n {"name": "arm"}', "#usda 1.0"])
 def test_contents_instead_of_a_name(text):
-    with pytest.raises(sarrus.ModelError, match=r"must be the name of a file; got its contents; sarrus.loads reads") as raised:
+    with pytest.raises(
+        sarrus.ModelError, match=r"must be the name of a file; got its contents; sarrus.loads reads"
+    ) as raised:
         sarrus.load(text)
     assert len(str(raised.value)) < 120  # a model of a hundred links is not printed
 
