@@ -116,6 +116,13 @@ def test_elements_agree_with_the_core(driver):
         assert difference(host(worlds.v), runs.v[:, -1]).max() < EXACT["double"]
 
 
+def test_defaults_of_an_initial_configuration_are_refused():
+    """Worlds have no initial configuration when their steps are recorded."""
+    stop = sarrus.control.EndStop("pivot", (-1.95, -1.6), damping=1.0)
+    with pytest.raises(sarrus.ModelError, match=r"give stiffness= to EndStop\(pivot\)"):
+        sarrus.cuda.Worlds(sarrus.mechanisms.four_bar(), 2, elements=stop, device="cpu")
+
+
 def varied(name, count):
     """Return variants with different masses, gravity, lengths, springs and dampers; some of them are zero in the first variant."""
     robot, rng = gallery.made(name), np.random.default_rng(2)
