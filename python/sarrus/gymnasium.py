@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import gymnasium
@@ -65,7 +66,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     period : duration of an action [s]
     dt : step of the simulation [s]; the period must be a multiple of it
     seconds : duration after which an episode is truncated [s]
-    controller : additional force elements, such as contact
+    controller : additional force elements, such as contact. Defaults of parameters that depend on the initial configuration, as of end stops, are
+        computed anew for each run that restarts
     method, stabilisation, gains : as for :func:`~sarrus.simulate_many`
     tensors : "numpy", or "torch" for tensors that share the arrays' memory
     dtype : type of observations and rewards
@@ -113,7 +115,9 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._x = np.zeros((0, 0))
         options = {"method": method, "stabilisation": stabilisation, "gains": gains, "dt": self._dt, "limits": "ignore"}
         stepping = Stepping.checked("VectorEnv", base, self._period, options)
-        (prepared,) = _prepared([robot], controller, stepping, base.neutral(), [slice(None)])
+        self._prepare = partial(_prepared, [robot], controller, stepping, rows=[slice(None)])
+        (prepared,) = self._prepare(base.neutral())
+        self._felt = prepared.felt_at is not None
         hold(prepared.forces, base.nv)
         self._setup, self._core = prepared.setup, prepared.setup.core()
         parameters = prepared.forces.parameters
@@ -143,7 +147,11 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the picklable state, without the core's simulations; these are created again from the arguments."""
-        return {key: x for key, x in self.__dict__.items() if key not in ("_setup", "_core", "_variants", "_functions")}
+        return {
+            key: x
+            for key, x in self.__dict__.items()
+            if key not in ("_setup", "_core", "_variants", "_functions", "_prepare")
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state["_made_with"])  # type: ignore[misc]
@@ -239,10 +247,20 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             x, begun = setup.begin(self._core, q[lanes], v[lanes], self._clock, {}, self._threads)
             good = closed & (begun == Status.FINISHED)[: len(rows)]
             self._x[rows[good]] = x[: len(rows)][good]
+            self._set_defaults(rows[good])
             rows = rows[~good]
             if not rows.size:
                 return
         raise AssemblyError(f"no initial state of environment {rows[0]} closes the loops in {DRAWS} random draws")
+
+    def _set_defaults(self, rows: NDArray[np.intp]) -> None:
+        """Set the parameters of force elements whose defaults depend on the initial configurations of these runs."""
+        if self._felt and rows.size:
+            q = np.repeat(self.q[rows[:1]], self.num_envs, axis=0)  # the other runs have no initial configuration now
+            q[rows] = self.q[rows]
+            parameters = self._prepare(q)[0].forces.parameters
+            parameters = np.broadcast_to(parameters, (self.num_envs, parameters.shape[-1]))
+            self._parameters[rows, : parameters.shape[-1]] = parameters[rows]
 
     def _drawn(self, rows: NDArray[np.intp], rng: np.random.Generator) -> tuple[Array, Array]:
         start = self._functions[3]

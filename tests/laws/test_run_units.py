@@ -89,6 +89,7 @@ def test_limits_are_of_their_own_size(size, mass):
     assert {limit["quantity"] for limit in beyond.statistics["limits"]} == {"position", "velocity", "effort"}
 
 
+@pytest.mark.filterwarnings("ignore:derivatives do not include:sarrus.ModelWarning")  # default damping of stiction
 @pytest.mark.parametrize("kind", ["pid", "stiction", "contact", "mounts", "drive"])
 @pytest.mark.parametrize("method", ["euler", "semi_implicit", "rk4", "rkmk4", "implicit_midpoint"])
 @pytest.mark.parametrize("size", SIZES)

@@ -579,6 +579,30 @@ def test_refused(robot, controller, how, fault):
         D.rollouts_vjp(runs)
 
 
+def test_defaults_that_are_not_differentiated():
+    """Default parameters are numbers of a run: a warning names those that differ from start to start."""
+    robot = sarrus.mechanisms.four_bar()
+    q, v, how = robot.assemble(fixed={"motor": 0.5}), np.zeros(3), {"method": "rk4", "dt": 1e-3}
+    stop, given = EndStop("pivot", (-1.9, -1.8)), EndStop("pivot", (-1.9, -1.8), stiffness=2e3, damping=2.0)
+
+    def derived(robot, q, v, stop, **limits):
+        sarrus.simulate(robot, q, v, 0.01, stop, sensitivities=[], **how, **limits)
+        D.rollouts_vjp(sarrus.simulate_many(robot, q, v, 0.01, stop, **how, **limits))
+        if not limits:
+            D.step(robot, q, v, 1e-3, controller=stop, method="rk4")
+
+    builder = robot.to_builder()
+    builder.set_joint("pivot", sarrus.Revolute("y", limits=(-1.9, -1.0)))
+    for made, controller, limits, count in ((robot, stop, {}, 3), (builder.build(), None, {"limits": "enforce"}, 2)):
+        with pytest.warns(
+            sarrus.ModelWarning, match=r"EndStop\(pivot\).stiffness.*give stiffness= and damping="
+        ) as seen:
+            derived(made, q, v, controller, **limits)
+        assert len(seen) == count
+    derived(robot, q, v, given)  # no warning
+    derived(slider(), [0.2], [0.5], EndStop("slide", (-1.0, 0.1)))  # its inertia is constant
+
+
 def test_events_are_refused():
     with pytest.raises(ValueError, match="events"):
         sarrus.simulate(slider(), [0.2], [0.5], 0.1, events=lambda t, q, v: q[0], sensitivities=())

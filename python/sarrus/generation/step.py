@@ -11,7 +11,7 @@ from .. import _recording
 from .._arrays import checked_count, checked_number
 from ..control.element import functions_and_elements
 from ..errors import ModelError, check_choice
-from ..simulation.setup import Prepared, Stepping
+from ..simulation.setup import Prepared, Stepping, defaults_of, given
 from .recorder import Numbers, Recorder
 
 Method = Literal["euler", "semi_implicit", "midpoint", "rk4"]
@@ -28,7 +28,8 @@ def recorded_step(
     results are the next `q`, `v` and `z`, and `residual` (2,): the largest residuals of the loops, in position [rad, or relative to the size of the
     bodies] and in velocity [the same per second]. The core's own methods and elements are recorded;
     limits of joints have no effect. In single precision, the velocities of "semi_implicit" are projected too, because displacements divided by the
-    length would have few digits.
+    length would have few digits. Parameters whose defaults depend on the initial configuration of a run, such as the stiffness of an end stop, must be
+    numbers.
 
     Parameters
     ----------
@@ -75,6 +76,10 @@ def recorded_step(
         {"method": "rk4" if method == "midpoint" else method, "limits": "ignore", "dt": dt / substeps},
     )  # fmt: skip
     prepared = Prepared.of(r.simulated, ([], forces), stepping, r._configurations[0])
+    if prepared.felt:
+        raise ModelError(
+            f"a step of '{robot.name}' cannot be recorded: {defaults_of(prepared.felt)}, which a step does not have; {given(prepared.felt)}"
+        )
     parameters = prepared.forces.parameters
     varied = np.flatnonzero((parameters != parameters[0]).any(axis=0)).tolist() if parameters.ndim == 2 else []
     r._vary("element_parameters", np.atleast_2d(parameters)[:, varied])

@@ -18,11 +18,11 @@ from .._renamed import renamed_arguments, renamed_attribute
 from .._showing import Brief
 from ..control.element import ForceElement
 from ..dynamics.options import shows_options
-from ..errors import ModelError, NameNotFoundError, ShapeError, StateError
+from ..errors import ModelError, ModelWarning, NameNotFoundError, ShapeError, StateError, warn_caller
 from ..mechanism import Mechanism, checked_mechanism
 from ..variants import Variants
 from . import setup
-from .setup import Prepared, Stepping
+from .setup import Prepared, Stepping, defaults_of, given
 from .sweep import RunForces, Sweep, _equally_many, _prepared
 from .trajectory import Trajectory
 
@@ -112,6 +112,7 @@ def step(robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, **options: Unp
 
     If there are loops, the state is first projected onto the loop constraints, as at the beginning of a run, and its changes are projected in the
     same way. At limits, end stops and contacts, which are not smooth, the derivative is that of the current state: touching or not.
+    Default parameters that are computed from the state, such as the stiffness of an end stop, are constants of the derivative.
 
     Parameters
     ----------
@@ -129,6 +130,11 @@ def step(robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, **options: Unp
     Returns
     -------
     Sensitivities of the state after the step.
+
+    Warns
+    -----
+    ModelWarning
+        The default of a parameter depends on q; the message has its name.
 
     Raises
     ------
@@ -225,6 +231,11 @@ def rollouts_vjp(
     -------
     StateCotangents, (runs, ...) each; NaN for runs that have not finished, or that have a step without derivative.
 
+    Warns
+    -----
+    ModelWarning
+        The default of a parameter depends on the initial configuration, as in :func:`step`.
+
     Raises
     ------
     ModelError
@@ -256,6 +267,7 @@ def rollouts_vjp(
         raise ModelError("runs: got several mechanisms, expected one; select its runs by runs[indices]")
     if isinstance(acting.setup.mechanism, Variants):
         raise ModelError("runs: got variants, expected one mechanism; simulate variants[i] separately")
+    _warn_of_defaults(acting.felt)
     steps = _Steps.of(acting, runs, checked_count("threads", threads, most=MOST_THREADS))
     n, done = len(runs.t), runs.status == Status.FINISHED
     parts = {"q": q, "v": v, "internal_state": internal_state}
@@ -290,7 +302,14 @@ def checked_names(prepared: Prepared, names: Iterable[str]) -> list[str]:
         raise ModelError(
             "a controller that is a Python function has no derivatives; use force elements of sarrus.control"
         )
+    _warn_of_defaults(prepared.felt)
     return checked
+
+
+def _warn_of_defaults(names: Sequence[str]) -> None:
+    """Warn about parameters whose dependence on the initial configuration is not differentiated."""
+    if names:
+        warn_caller(f"derivatives do not include that {defaults_of(names)}; {given(names)}", ModelWarning)
 
 
 def check_smooth(core: _core.Simulation) -> None:
@@ -335,6 +354,7 @@ class _Steps:
             shape, count = (len(q),), len(q)
         core = prepared.setup.core()
         check_smooth(core)
+        _warn_of_defaults(prepared.felt)
         x, begun = prepared.setup.begin(core, q, v, steps.start, {}, threads)
         if values["internal_state"] is not None:
             z, nz = real_array("internal_state", values["internal_state"]), core.tangent - 2 * robot.nv

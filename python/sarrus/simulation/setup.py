@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
+from functools import cached_property
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
@@ -237,6 +238,9 @@ SOME_STARTS = 8  # number of initial configurations in which the rates of joints
 NO_VARIANTS = np.zeros(0, np.int64)
 # largest motion of a joint [rad, mean body sizes] when the loops of an initial state are closed: a larger motion is an error
 ELSEWHERE = 1.0
+BY_INERTIA = ("stiffness", "damping")  # parameters of elements whose default is computed from an effective inertia
+# displacement [rad, mean body sizes], and the relative change of a parameter beyond which it depends on the configuration
+NEARBY, SAME = 1e-2, 1e-8
 Ended = NDArray[np.int8]  # (runs,), a Status each
 
 
@@ -344,6 +348,7 @@ class Prepared:
     ----------
     functions, elements : Python functions of the caller; force elements, including the end stops at joint limits
     felt_at : (..., nq) configurations whose effective inertia determined default parameters of elements, or None
+    run : data of the runs that the elements used
     """
 
     setup: Setup
@@ -352,6 +357,7 @@ class Prepared:
     functions: list[Callable[..., Any]]
     elements: list[Any]
     felt_at: Array | None
+    run: Run
 
     @property
     def calls(self) -> bool:
@@ -364,6 +370,20 @@ class Prepared:
         d = self.setup.mechanism.description
         damped = any(x.joint._damped or np.any(x.joint.friction) for x in d.joints) or any(s._damped for s in d.springs)
         return bool(self.functions or self.elements or damped or moves(d))
+
+    @cached_property
+    def felt(self) -> tuple[str, ...]:
+        """Names of the default parameters of elements that depend on the initial configuration, because an effective inertia does."""
+        elements = [e for e in self.elements if _has_default(e, *BY_INERTIA)]
+        if self.felt_at is None or not self.felt_at.size or not elements:
+            return ()
+        mechanism: Any = self.setup.mechanism
+        q, units = self.felt_at.reshape(-1, mechanism.nq)[0], mechanism._base._units_of_motion[1][0, : mechanism.nv]
+        moved = mechanism._base.integrate(q, NEARBY * units * np.random.default_rng(0).normal(size=mechanism.nv))
+        there = (start_of(mechanism, x) for x in (q, moved))
+        one, other = (ForceElements.of(mechanism, elements, replace(self.run, start=x)) for x in there)
+        differs = ~np.isclose(one.parameters, other.parameters, rtol=SAME, atol=0.0, equal_nan=True)
+        return tuple(name for name, at in one.names.items() if differs[..., at].any())
 
     @classmethod
     def of(
@@ -385,8 +405,7 @@ class Prepared:
 
             elements = [*elements, CollisionContacts()]
         # compute the initial configuration if a parameter of an element is None, because its default or its check depends on it
-        names = ("damping", "stiffness", "stop_stiffness")
-        felt = not only_if_felt or any(getattr(e, name, 0.0) is None for e in elements for name in names)
+        felt = not only_if_felt or any(_has_default(e, *BY_INERTIA, "stop_stiffness") for e in elements)
         felt_at = start_of(mechanism, start) if felt and start is not None else None
         run = Run(limits.effort_limits, felt_at, rows, runs, METHODS[method].rigid)
         forces = ForceElements.of(mechanism, elements, run)
@@ -398,7 +417,23 @@ class Prepared:
             mechanism, method, stepping.stabilisation, stepping.gains, forces.terms, forces.effort_limits, limits.terms,
             stops_of(mechanism, elements),
         )  # fmt: skip
-        return cls(setup, forces, limits, functions, elements, felt_at)
+        return cls(setup, forces, limits, functions, elements, felt_at, run)
+
+
+def defaults_of(names: Sequence[str]) -> str:
+    """Return the fact, for messages, that these parameters depend on the initial configuration."""
+    return f"the default{'s' * (len(names) > 1)} of {', '.join(names)} {'depend' if len(names) > 1 else 'depends'} on the initial configuration of a run"
+
+
+def given(names: Sequence[str]) -> str:
+    """Return the cure, for messages, that these parameters must be numbers."""
+    owners, keys = (dict.fromkeys(x) for x in zip(*(name.rsplit(".", 1) for name in names), strict=True))
+    each = dict.fromkeys(f"{key.split(' #')[0]}=" for key in keys)  # the second element of a joint has "stiffness #2"
+    return f"give {' and '.join(each)} to {', '.join(owners)}"
+
+
+def _has_default(element: Any, *names: str) -> bool:
+    return any(getattr(element, name, 0.0) is None for name in names)
 
 
 Rows = slice | NDArray[np.intp]

@@ -122,6 +122,9 @@ def simulate(
         - The energy balance of the simulation has an error above 1/1000 of the largest kinetic energy (above 1/100 for first-order methods and
           "contact"). The balance includes the work of all forces (``statistics["work"]``). This check needs at least eight samples.
 
+    ModelWarning
+        With sensitivities=, the default of a parameter depends on the initial configuration, as for end stops; the derivatives do not include this.
+
     Returns
     -------
     Trajectory. Ctrl-C ends the simulation early; then the samples before it are returned.

@@ -264,6 +264,8 @@ class _Runs:
         mechanism, limits = prepared[0].setup.mechanism, prepared[0].limits.watched
         per_run: Any = None
         acting: Any = forces[0]
+        if run_index is None and not isinstance(mechanism, Variants):
+            acting = replace(acting, felt=prepared[0].felt)
         if run_index is not None:
             per_run = [prepared[k].setup.mechanism for k in run_index]
             acting = [replace(forces[k], parameters=parameters[i]) for i, k in enumerate(run_index)]
@@ -284,6 +286,7 @@ class RunForces:
     parameters: Array
     every: int = 1  # number of steps from one sample to the next
     names: Mapping[str, slice] = field(default_factory=dict)  # slice of each named parameter in a row of parameters
+    felt: tuple[str, ...] = ()  # names of parameters whose defaults depend on the initial configuration
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "job" in state:  # the state was read from a file of an earlier version

@@ -67,7 +67,7 @@ def laws(robot):
     return [
         control.PID(joint, target=0.2, proportional=30.0, integral=5.0, derivative=0.5, limits=(-3.0, 3.0)),
         control.ActuatorModel(joint, time_constant=0.005, torque_speed=(10.0, 30.0)),
-        control.LuGreFriction(joint, sliding=0.3, stiffness=200.0, stribeck_velocity=0.1),
+        control.LuGreFriction(joint, sliding=0.3, stiffness=200.0, damping=2.0, stribeck_velocity=0.1),
         control.EndStop(joint, limits=(-0.2, 0.2), stiffness=500.0, damping=2.0),
     ]
 
@@ -78,6 +78,7 @@ def laws(robot):
     ("robot", "method", "elements", "substeps"),
     [
         (pendulum, "semi_implicit", laws(pendulum), 1),
+        (pendulum, "rk4", [control.EndStop("pivot", (-0.1, 0.1)), control.LuGreFriction("pivot", 0.3)], 1),
         (four_bar, "euler", (), 1),
         (four_bar, "semi_implicit", laws(four_bar), 3),
         (four_bar, "rk4", laws(four_bar), 2),
@@ -237,6 +238,18 @@ def test_single_precision(robot, method):
     [
         (quadruped, [control.RigidContact("LF_foot")], "RigidContact cannot be recorded: it solves a contact problem"),
         (pendulum, [control.GravityCompensation()], "GravityCompensation solves equations"),
+        # the effective inertia of these joints depends on the configuration
+        (four_bar, [control.EndStop("pivot", (-1.0, 1.0))], r"EndStop\(pivot\).*; give stiffness= and damping= to"),
+        (
+            four_bar,
+            [control.EndStop("motor", (-1.0, 1.0), stiffness=9.0)],
+            r"depends.*; give damping= to EndStop\(motor",
+        ),
+        (
+            four_bar.variants(damping={"motor": [0.1, 0.2]}),
+            [control.LuGreFriction("motor", 0.3)],
+            "give damping= to LuGre",
+        ),
         (sarrus.mechanisms.bennett(), [], "consistent only on closed loops"),
         (pendulum, [lambda t, q, v: 0.0 * v], "Python function"),
         (pendulum, [control.SampleAndHold(laws(pendulum)[0], period=0.0105)], "no multiple of the step"),

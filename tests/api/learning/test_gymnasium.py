@@ -44,6 +44,27 @@ def test_periods_are_those_of_simulate_many(stabilisation):
         np.testing.assert_allclose(reward, runs.v[:, k + 1, 0] - 0.1 * u[k, :, 0], atol=1e-11)
 
 
+@pytest.mark.parametrize("robot", [FOURBAR, FOURBAR.variants(damping={"motor": np.linspace(0.0, 0.5, N)})])
+def test_defaults_are_those_of_each_start(robot):
+    """Default parameters of elements depend on the initial configuration: of each run, and of runs that restart."""
+    control, DISABLED = sarrus.control, AutoresetMode.DISABLED
+    stops = [
+        control.EndStop("motor", (-0.1, 0.1)),
+        control.EndStop("pivot", (-1.6, -1.5), stiffness=np.arange(1, 7) * 9.0),
+    ]
+    env = made(robot, controller=[*stops, control.LuGreFriction("pin1", 0.1)], autoreset_mode=DISABLED, dt=1e-4)
+    begun, _ = env.reset(seed=1)
+    rows, still = np.arange(N) >= N // 2, np.zeros((N, 1))
+    env.step(still)
+    again, _ = env.reset(options={"reset_mask": rows})
+    now = env.step(still)[0]
+    how = {"method": "semi_implicit", "limits": "ignore", "dt": 1e-4, "every": 100}
+    for which, start, duration in ((~rows, begun, 0.02), (rows, again, 0.01)):
+        runs = sarrus.simulate_many(robot, start[:, :3], start[:, 3:], duration, env._made_with["controller"], **how)
+        end = np.hstack([runs.q[:, -1], runs.v[:, -1]])
+        np.testing.assert_allclose(now[which], end[which], atol=1e-10)
+
+
 def test_laws_of_time_go_by_the_clock_of_all():
     """The clock continues when episodes end."""
     push = sarrus.control.FeedforwardEffort("motor", sarrus.laws.harmonic(3.0, 40.0))
