@@ -137,8 +137,8 @@ def timed(path: Path, velocity: Any, acceleration: Any, effort: Any, feed: Any, 
         if timing["interval"] < 0 and np.abs(x - before).max() <= CONVERGED * x.max():
             break
         if (rounds := rounds + 1) > ROUNDS:
-            names = ", ".join(_dampers(robot, "cubic_damping"))
-            raise StateError(f"timing with cubic_damping of {names}: no convergence; expected smaller damping")
+            damped = ", ".join(_dampers(robot, "cubic_damping"))
+            raise StateError(f"timing with cubic_damping of {damped}: no convergence; expected smaller damping")
         timing = fastest(x)
     if (k := timing["interval"]) >= 0:
         after = min(int(np.searchsorted(path.t, s[k], side="right")), len(path.t) - 1)
