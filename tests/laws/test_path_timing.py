@@ -32,6 +32,20 @@ def delta_path(**changes):
     return path_through(robot, np.linspace(0.0, 1.0, len(points)), q)
 
 
+def sprung_path():
+    """Return a path of the delta robot with all forces that are odd in the velocity, of motors, passive joints, loops, and between bodies."""
+    b = delta_path().mechanism.to_builder()
+    wall = ("ground", (0.3, 0.2, 0.0)), ("platform", (0.0, 0.0, 0.0))
+    b.add_spring("wall", *wall, stiffness=0.0, rest_length=0.5, quadratic_damping=3.0, cubic_damping=0.5)
+    robot = b.build().replace(
+        friction={"motor1": 0.3},
+        damping={"motor2": 0.1},
+        quadratic_damping={"motor1": 0.05, "elbow1a": 0.03, "ball2a": 0.02},
+        cubic_damping={"motor3": 0.01, "elbow2b": 0.02, "ball1b": 0.01},
+    )
+    return path_through(robot, delta_path().t, delta_path().q)
+
+
 def stewart_path():
     robot = sarrus.mechanisms.stewart()
     home = robot.assemble()
@@ -94,6 +108,10 @@ def test_free_joints():
         (lambda: delta_path(), {"effort": 6.0, "velocity": 8.0, "acceleration": 150.0}),
         (lambda: delta_path(damping=dict.fromkeys(("motor1", "motor2", "motor3"), 0.3)), {"effort": 6.0}),
         (lambda: delta_path(friction=dict.fromkeys(("motor1", "motor2", "motor3"), 0.5)), {"effort": 6.0}),
+        (lambda: delta_path(quadratic_damping=dict.fromkeys(("motor1", "motor2", "motor3"), 0.3)), {"effort": 6.0}),
+        (lambda: delta_path(cubic_damping=dict.fromkeys(("motor1", "motor2", "motor3"), 0.1)), {"effort": 6.0}),
+        (lambda: delta_path(cubic_damping=dict.fromkeys(("motor1", "motor2", "motor3"), 1000.0)), {"effort": 6.0}),
+        (lambda: sprung_path(), {"effort": 6.0}),
         (lambda: stewart_path(), {"effort": 120.0}),
         (lambda: stewart_path(), {"effort": 150.0, "velocity": 0.4}),
     ],
@@ -147,6 +165,7 @@ def test_loop_joint():
     [
         (lambda: delta_path(), {"effort": 6.0}),
         (lambda: delta_path(), {"effort": 6.0, "velocity": 8.0}),
+        (lambda: sprung_path(), {"effort": 6.0}),
         (lambda: stewart_path(), {"effort": 120.0}),
         (lambda: arm_path(moving=True, points=4), {"velocity": 3.0, "acceleration": 20.0, "effort": 90.0}),
     ],

@@ -609,14 +609,33 @@ def _across_a_plane(robot: Mechanism, report: Mobility) -> bool:
     q, stressed = robot.assemble(time=0.0), {name: w for name, w in report.self_stress.items() if np.any(w)}
     if not stressed.keys() <= robot._joints.keys():
         return False
-    ends = {name: "parent" if robot.joint(name).reversed else "child" for name in stressed}
-    R = {name: robot.pose(q, f"{name}.{end}")[:3, :3] for name, end in ends.items()}
-    moments, forces = (
-        np.concatenate([w[:, part] @ R[name].T for name, w in stressed.items()]) for part in (slice(3), slice(3, 6))
-    )
-    moments = moments / report.length
+    wrenches = []  # pair of bodies, point, and moments and forces on the first body
+    for name, w in stressed.items():
+        joint = robot.joint(name)
+        carried, end = (joint.parent, "parent") if joint.reversed else (joint.child, "child")
+        T, pair = robot.pose(q, f"{name}.{end}"), sorted((joint.parent, joint.child))
+        in_world = np.hstack([w[:, :3] @ T[:3, :3].T, w[:, 3:] @ T[:3, :3].T])
+        wrenches.append((pair, T[:3, 3], in_world if carried == pair[0] else -in_world))
+
+    def sums(normal: Array) -> tuple[Array, Array]:
+        """Return sums of the moments and forces of each pair of bodies, at points on one line along the normal; at all points if it is zero."""
+        groups: list[tuple[list[str], Array, Array]] = []
+        for pair, point, w in wrenches:
+            for other, at, total in groups:
+                if pair == other and np.linalg.norm(np.cross(normal, point - at)) <= 1e-6 * report.length:
+                    total += w
+                    total[:, :3] += np.cross(point - at, w[:, 3:])
+                    break
+            else:
+                groups.append((pair, point, w.copy()))
+        both = np.concatenate([total for *_, total in groups])
+        return both[:, :3] / report.length, both[:, 3:]
+
+    moments, forces = sums(np.zeros(3))
     size, axes = np.linalg.eigh(forces.T @ forces - moments.T @ moments)
-    off = [np.abs(moments @ axes[:, 2]).max(), np.linalg.norm(np.cross(forces, axes[:, 2]), axis=1).max()]
+    normal = axes[:, 2]
+    moments, forces = sums(normal)
+    off = [np.abs(moments @ normal).max(), np.linalg.norm(np.cross(forces, normal), axis=1).max()]
     return bool(max(off) <= 1e-6 * np.sqrt(np.abs(size).max()))
 
 

@@ -220,7 +220,7 @@ class Path:
 
         Only the geometry q(s) of the path is used, with its time as the parameter s. The timing s(t) is computed by reachability analysis: s'' is
         constant in each interval of a grid, and the limits hold in the whole interval, up to errors of third order in its length. The efforts
-        of mechanisms with loops are those of :meth:`~sarrus.Mechanism.actuator_efforts`; they include dampers and dry friction of joints.
+        of mechanisms with loops are those of :meth:`~sarrus.Mechanism.actuator_efforts`; they include dampers, also nonlinear ones, and dry friction of joints.
 
         Parameters
         ----------

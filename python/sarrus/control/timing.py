@@ -1,7 +1,8 @@
 """Fastest timing of a path within limits of motors and tools, by reachability analysis.
 
 The path q(s) has the timing s(t), with x = s'² and u = s''. The derivatives of q with respect to s are v and a. Then the velocity is v sqrt(x), the
-acceleration a x + v u, and the efforts are A u + B x + C. Therefore limits are linear in u and x at each s. The core computes the timing (``cpp/control/path_timing.hpp``).
+acceleration a x + v u, and the efforts are A u + B x + C. Therefore limits are linear in u and x at each s. Linear dampers add D sqrt(x), quadratic ones are a part of B, and
+cubic ones add E x sqrt(x), which is replaced by its tangents at the previous timing, until it converges. The core computes the timing (``cpp/control/path_timing.hpp``).
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from .path import Motion, Path, _numbers, _quintics
 __all__ = ["TimedPath"]
 
 RESTING = 1e-9  # speed at the end of a path, relative to its largest speed, below which the path is at rest there
+CONVERGED = 1e-9  # change of x, as a fraction of the largest x, at which tangents of cubic dampers are accurate
+ROUNDS = 100  # largest number of timings with these tangents
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -116,10 +119,27 @@ def timed(path: Path, velocity: Any, acceleration: Any, effort: Any, feed: Any, 
     limits.add_joints("acceleration", acceleration)
     limits.add_efforts(effort)
     vectors = limits.add_feed(feed)
-    steps, (A, B, C, D) = np.diff(s), (np.concatenate(x, axis=1) for x in zip(*limits.columns, strict=True))
-    timing = _core.fastest_timing(
-        steps, A, B, C, D if D.any() else None, vectors, free_start=resting[0], free_end=resting[1]
-    )
+    steps, (A, B, C, D, E) = np.diff(s), (np.concatenate(x, axis=1) for x in zip(*limits.columns, strict=True))
+
+    def fastest(x: Array) -> dict[str, Any]:
+        """Return the timing with the tangents of cubic dampers at x (n + 1)."""
+        root = np.sqrt(np.insert(x, np.arange(1, len(x)), (x[1:] + x[:-1]) / 2.0))[:, None]
+        b, c, d = B + 1.5 * root * E, C - 0.5 * root**3 * E, D if D.any() else None
+        found: dict[str, Any] = _core.fastest_timing(
+            steps, A, b, c, d, vectors, free_start=resting[0], free_end=resting[1]
+        )
+        return found
+
+    timing, x, rounds = fastest(np.zeros(len(s))), np.zeros(len(s)), 0
+    while E.any() and (timing["interval"] < 0 or x.any()):
+        # the tangents at a much too fast timing can have no solution; those at a slower one have
+        before, x = x, 0.25 * x if timing["interval"] >= 0 else np.array(timing["x"])
+        if timing["interval"] < 0 and np.abs(x - before).max() <= CONVERGED * x.max():
+            break
+        if (rounds := rounds + 1) > ROUNDS:
+            damped = ", ".join(_dampers(robot, "cubic_damping"))
+            raise StateError(f"timing with cubic_damping of {damped}: no convergence; expected smaller damping")
+        timing = fastest(x)
     if (k := timing["interval"]) >= 0:
         after = min(int(np.searchsorted(path.t, s[k], side="right")), len(path.t) - 1)
         place = f"at s = {s[k]:.6g}, between waypoints {after - 1} and {after}"
@@ -137,19 +157,26 @@ def timed(path: Path, velocity: Any, acceleration: Any, effort: Any, feed: Any, 
     return TimedPath(robot, t, q[::2], v[::2] * rates[:, None], path=path, s=s, rates=rates, active=active)
 
 
+def _dampers(robot: Mechanism, name: str) -> list[str]:
+    """Return the names of joints and springs that have a term of dampers."""
+    d = robot.description
+    parts = [(j.name, j.joint) for j in d.joints] + [(spring.name, spring) for spring in d.springs]
+    return [owner for owner, part in parts if np.any(getattr(part, name, 0.0))]
+
+
 class _Limits:
-    """Limits |a u + b x + c + d sqrt(x)| <= 1 of scalars, and then of vectors with three columns each, at N samples of a path.
+    """Limits |a u + b x + c + d sqrt(x) + e x sqrt(x)| <= 1 of scalars, and then of vectors with three columns each, at N samples of a path.
 
     Attributes
     ----------
     names : name of each limit
-    columns : (a, b, c, d) of each group of limits, each (N, m)
+    columns : (a, b, c, d, e) of each group of limits, each (N, m)
     """
 
     def __init__(self, robot: Mechanism, motion: Motion) -> None:
         self.robot, self.motion = robot, motion
         self.names: list[str] = []
-        self.columns: list[tuple[Array, ...]] = [(np.zeros((len(motion[0]), 0)),) * 4]
+        self.columns: list[tuple[Array, ...]] = [(np.zeros((len(motion[0]), 0)),) * 5]
 
     def _add(self, names: list[str], bound: Array, *columns: Any) -> None:
         """Add limits; those with infinite bounds are omitted."""
@@ -157,7 +184,9 @@ class _Limits:
         self.names += [name for name, is_finite in zip(names, finite, strict=True) if is_finite]
         shape = (len(self.motion[0]), len(bound))
         with np.errstate(all="ignore"):  # the core detects overflow
-            self.columns.append(tuple((np.broadcast_to(x, shape) / bound)[:, finite] for x in (*columns, 0.0, 0.0)[:4]))
+            self.columns.append(
+                tuple((np.broadcast_to(x, shape) / bound)[:, finite] for x in (*columns, 0.0, 0.0, 0.0)[:5])
+            )
 
     def _bounds(self, quantity: str, value: Any) -> tuple[list[str], dict[str, Any], Array]:
         """Return a name for each limited number, the joints, and the bounds, which are infinite without a limit."""
@@ -196,14 +225,25 @@ class _Limits:
             raise NameNotFoundError(f"effort: '{min(unknown)}' is no motor; motors: {', '.join(self.robot.actuated)}")
         _, v, a = self.motion
         rest, driven, onward, back = (self._efforts(*x) for x in ((0.0 * v, 0.0 * a), (0.0 * v, v), (v, a), (-v, a)))
-        odd, damping, friction = (onward - back) / 2.0, np.zeros_like(rest), [0.0]
+        odd, damping, quadratic, cubic, friction = (onward - back) / 2.0, *np.zeros((3, *rest.shape)), [0.0]
         if np.abs(odd).max() > 1e-12 * np.abs(onward).max():
-            damping = (self._efforts(2.0 * v, a) - self._efforts(-2.0 * v, a)) / 2.0 - odd
+            # a polynomial of the speed, whose constant is dry friction
+            nonlinear = [
+                k for k, name in ((2, "quadratic_damping"), (3, "cubic_damping")) if _dampers(self.robot, name)
+            ]
+            powers = [0, 1, *nonlinear]
+            speeds = np.arange(1.0, len(powers) + 1.0)
+            odds = [odd, *((self._efforts(k * v, a) - self._efforts(-k * v, a)) / 2.0 for k in speeds[1:])]
+            terms = np.zeros((4, *rest.shape))
+            terms[powers] = np.tensordot(np.linalg.inv(speeds[:, None] ** powers), odds, axes=1)
+            terms[np.abs(terms) <= 1e-13 * np.abs(odds).max()] = 0.0
+            constant, damping, quadratic, cubic = terms
             # dry friction jumps where a joint stops or turns back: both values apply to the samples next to a jump
-            near = np.pad(odd - damping, ((1, 1), (0, 0)), mode="edge")
+            near = np.pad(constant, ((1, 1), (0, 0)), mode="edge")
             friction = [of([near[:-2], near[1:-1], near[2:]], axis=0) for of in (np.max, np.min)]
+        even = (onward + back) / 2.0 - rest
         for constant in friction:
-            self._add(names, bound, driven - rest, (onward + back) / 2.0 - rest, rest + constant, damping)
+            self._add(names, bound, driven - rest, even + quadratic, rest + constant, damping, cubic)
 
     def _efforts(self, v: Array, a: Array) -> Array:
         u: Array

@@ -30,6 +30,7 @@ from .trajectory import Trajectory
 
 EXCEEDED = 2e-12  # relative excess of a reaction over a capacity at which a phase ends; the core's tolerance of brakes at rest is smaller
 INSTANT = 1e-9  # part of a step in which a brake can stop a motion at rounding level
+JUMP = 1e-12  # relative change of velocities at the start beyond rounding, which is an impulse
 MOST_CHANGES = 50  # largest number of phases that begin within one step
 SUMMED = (
     "energy_eaten",
@@ -127,7 +128,7 @@ class SwitchedIntegration(Integration):
         super().__init__(prepared, stepping, events)
         self.switches = [Engagement(switch, self.mechanism) for switch in switches]
         self.changes: list[dict[str, Any]] = []
-        self.work_of_impulses = 0.0
+        self.work_of_impulses, self.jumped = 0.0, False
         self.phases: list[tuple[Integration, list[Any]]] = []
         names = [s.name for s in self.switches]
         if doubled := [name for name in names if names.count(name) > 1]:
@@ -191,6 +192,8 @@ class SwitchedIntegration(Integration):
                 _, key, s = due.pop(0)
                 s.set(on=key == "on")
             self._settle()
+            if not begun:
+                self._add_start(begun_at, every, tolerances)
             begun.append(self.t)
             stop, events = min([end, *(change[0] for change in due[:1])]), [*self.events, *self._triggers()]
             phase = self._phase(self.held, self.load, events, stop)
@@ -215,6 +218,19 @@ class SwitchedIntegration(Integration):
             self.error = IntegrationError(str(self.error), self.trajectory)
         else:
             self.fault = next((phase.fault for phase, _ in self.phases if phase.fault), "") or self._fault(begun_at)
+
+    def _add_start(self, x: Array, every: int, tolerances: tuple[float, ...]) -> None:
+        """Add a phase without duration, with the state before the impulses at the start, if there are any."""
+        (_, before, _), (_, v, _) = (np.split(state, self.split) for state in (x, self.x))
+        self.jumped = bool(np.abs(v - before).max(initial=0.0) > JUMP * np.abs(before).max(initial=0.0))
+        if not self.jumped:
+            return
+        phase = self._phase(self.mechanism, np.zeros_like(self.load), self.events, self.t)
+        phase.core.restore(
+            self.state | {"x": x, "start": self.t, "k": 0, "t": self.t, "shown": (self.t, x)}, looks=True, anew=False
+        )
+        phase.go(None, every, tolerances, False, self.t)
+        self.phases.append((phase, []))
 
     def _phase(self, mechanism: Mechanism, load: Array, events: list[Any], stop: float) -> Integration:
         """Return the integration of a phase that begins now."""
@@ -378,6 +394,8 @@ class SwitchedIntegration(Integration):
         status = "finished" if runs[-1].status == f"terminated: {Trigger.name}" else runs[-1].status
         if samples is not None:  # without the ends of phases; with the end of a run that an event or an error ended
             keep = np.isin(t, samples) & np.append(np.diff(t) > 0.0, True)
+            if self.jumped:  # the sample at the start is the given state
+                keep[t == t[0]], keep[0] = False, t[0] in samples
             keep[-1] |= status != "finished"
         named = {
             name: [getattr(run, name) for run in runs]

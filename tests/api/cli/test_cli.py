@@ -333,6 +333,27 @@ def test_planar_linkages_are_as_they_should_be(name, capsys):
     assert ": no findings\n" in out and "as usual for planar linkages" in out
 
 
+@pytest.mark.parametrize("name", ["four_bar", "slider_crank", "scissor_lift", "watt", "peaucellier", "three_rrr"])
+def test_hinges_of_two_points_are_as_those_of_a_planar_linkage(tmp_path, name, capsys):
+    """MJCF has two points on the axis of a hinge that closes a loop. Their opposite forces in the plane are a moment about an axis in it."""
+    path = str(tmp_path / "robot.xml")
+    assert main(["convert", name, path]) == 0
+    assert main(["check", path]) == 0, capsys.readouterr().out
+
+
+def test_two_hinges_side_by_side_are_suspicious(tmp_path, capsys):
+    """Two hinges between the same bodies, at different points of the plane, lock them: their opposite forces are in the plane."""
+    b = sarrus.mechanisms.four_bar().to_builder()
+    robot = b.build()
+    q = robot.assemble()
+    T = np.linalg.solve(robot.pose(q, "rocker"), robot.pose(q, "coupler"))
+    ends = {"at_parent": (1.0, 0, 0), "at_child": tuple(T[:3, :3] @ [1.0, 0, 0] + T[:3, 3])}
+    b.add_joint("beside", sarrus.Revolute("y"), "coupler", "rocker", **ends, loop=True)
+    b.build().save(tmp_path / "robot.json")
+    assert main(["check", str(tmp_path / "robot.json")]) == 1
+    assert "rows are redundant; some reactions" in capsys.readouterr().out
+
+
 def test_redundancy_within_the_plane_is_suspicious(tmp_path, capsys):
     """A third rocker of a parallelogram moves like the others, and stiffens it in its plane."""
     b = sarrus.mechanisms.four_bar(0.5, 1.0, 0.5, 1.0).to_builder()

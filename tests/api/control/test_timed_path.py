@@ -171,6 +171,18 @@ def test_terminal_speeds_far_below_those_without_damping(damping):
     assert timed.duration <= 2.0 * damping + 2.0 / damping + 2.0
 
 
+@pytest.mark.parametrize(("term", "power"), [("quadratic_damping", 2), ("cubic_damping", 3)])
+@pytest.mark.parametrize("damping", [0.5, 20.0, 1e4])
+def test_terminal_speeds_of_nonlinear_dampers(term, power, damping):
+    """The speed approaches (effort / damping)^(1 / power)."""
+    path = path_through(slide(effort_limit=1.0, **{term: damping}), [0.0, 1.0], [[0.0], [2.0]])
+    timed, terminal = path.timed(grid=2000), damping ** (-1.0 / power)
+    q, v, a = timed.at(np.linspace(0.0, timed.duration, 20001))
+    assert np.abs(a + damping * v**power).max() <= 1.0 + 1e-3
+    assert v.max() <= terminal * (1.0 + 1e-9)
+    assert 2.0 / terminal <= timed.duration <= 2.0 / terminal + 2.0 * terminal + 2.0
+
+
 def test_a_joint_without_velocities():
     robot = slide()
     path = path_through(robot, [0.0, 1.0], [[0.0], [2.0]])

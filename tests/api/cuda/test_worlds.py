@@ -181,6 +181,8 @@ def test_dry_friction_and_delays(device, driver):
         assert np.abs(host(worlds.v) - runs.v[:, -1]).max() < 1e-10
         worlds.reset()
         assert not host(worlds.z).any()
+
+
 def test_defaults_of_an_initial_configuration_are_refused():
     """Worlds have no initial configuration when their steps are recorded."""
     stop = sarrus.control.EndStop("pivot", (-1.95, -1.6), damping=1.0)

@@ -71,6 +71,39 @@ def test_a_clutch_without_capacity_engages_by_an_impulse(ratio):
     assert_allclose(run.q[-1, 0] - run.q[k, 0], ratio * (run.q[-1, 1] - run.q[k, 1]), rtol=ROUNDING)
 
 
+@pytest.mark.parametrize("times", [None, [0.0, 0.4, 1.0], [0.4, 1.0]])
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "implicit_midpoint", "contact"])
+@pytest.mark.parametrize("on", [None, 0.0])
+def test_an_impulse_at_the_start_has_two_samples(on, method, times):
+    """The first sample is the given state, so that the change of energy equals the work, as for an impulse during the run."""
+    robot, q, v = satellites()
+    runs = [
+        (discs(), [0.0, 0.0], [10.0, -2.0], clutch(on=on)),
+        (discs(friction=0.1), [0.0, 0.0], [10.0, -2.0], [clutch(on=on), Lock("first_axle", on=on)]),
+        (robot, q, v, Weld("chaser", "target", on=on)),
+    ]
+    for mechanism, start, speed, switches in runs:
+        half = sarrus.Event(lambda t, q, v: t - 0.5, "half", terminal=False)
+        run = sarrus.simulate(mechanism, start, speed, 1.0, switches, method=method, dt=1e-2, times=times, events=half)
+        assert_allclose(run.events["half"], [0.5], rtol=ROUNDING)
+        lost = sum(x["energy_lost"] for x in run.statistics["switches"])
+        assert lost > 0.0
+        if times is None:
+            assert_array_equal(jumps(run), [0])
+            assert_allclose(run.energy[0] - run.energy[1], lost, rtol=ROUNDING)
+        else:
+            assert_array_equal(run.t, times)
+        if times is None or times[0] == 0.0:
+            assert_array_equal(run.v[0], speed)
+            assert_allclose(run.energy[-1] - run.energy[0], run.statistics["work"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("capacity", [np.inf, 5.0])
+def test_a_lock_at_rest_at_the_start_has_one_sample(capacity):
+    run = sarrus.simulate(discs(), [0.0, 0.0], [0.0, 0.0], 0.1, Lock("first_axle", capacity=capacity))
+    assert len(jumps(run)) == 0
+
+
 @pytest.mark.parametrize(
     ("ratio", "method"), [(1.0, "rk4"), (-2.5, "rk4"), (1.0, "dopri5"), (1.0, "contact"), (1.0, "implicit_midpoint")]
 )
