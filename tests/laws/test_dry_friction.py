@@ -89,6 +89,17 @@ def test_the_cut_changes_nothing(method, friction):
     assert np.ptp(ends, axis=0).max() < (2e-5 if method == "implicit_midpoint" else 1e-5)
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e-4, -1e-4])
+def test_friction_of_a_loop_stops_all_joints_at_once(offset):
+    """Friction brings the four joints to rest without turning any of them back."""
+    robot = four_bar("p2", 0.3)
+    q = robot.assemble(fixed={"m": 1.0 + offset})
+    run = sarrus.simulate(robot, q, np.zeros(robot.nv), 2.0, method="rk4", dt=1e-3)
+    stopped = np.flatnonzero(run.v.any(axis=1))[-1] + 1
+    assert 1000 < stopped < 2000
+    assert (np.sign(run.v[stopped - 10 : stopped]) == np.sign(run.v[stopped - 1])).all()
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_units_change_nothing(method):
     runs = []
