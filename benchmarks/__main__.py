@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,8 @@ from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
+
+import sarrus
 
 from . import tables
 
@@ -52,7 +55,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.json:
             options.json.mkdir(parents=True, exist_ok=True)
             write_json(options.json / f"{name}.json", facts, rows)
-    texts.append(tables.summary(seen))
+    if options.seen:
+        options.seen.write_text(json.dumps(_finite(seen)), encoding="utf-8")
+    levels = {str(sarrus.build_info()["isa"]): seen}
+    if not options.smoke:
+        levels |= {level: seen_with(level, names, options) for level in tables.other_levels()}
+    texts.append(tables.summary(levels))
     if not options.smoke:  # the numbers of a smoke test have no meaning
         print(texts[-1])
     if options.markdown:
@@ -85,6 +93,20 @@ def measured(name: str, run: tables.Run, picture: Path | None = None) -> tuple[l
     elif picture:
         raise ValueError("--plot needs a table with a picture, and matplotlib")
     return rows, text, seen
+
+
+def seen_with(level: str, names: Sequence[str], options: argparse.Namespace) -> dict[str, dict[str, float | None]]:
+    """Return the measured values that have goals with the kernels of another instruction set level, from a run in another process."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "seen.json"
+        command = [sys.executable, "-m", "benchmarks", *(f"--{name}" for name in names), "--seen", str(file)]
+        command += ["--quick"] * options.quick + ["--without-peers"] * options.without_peers
+        command += [f"--only={options.only}", f"--peer-flags={options.peer_flags}"]
+        subprocess.run(command, check=False, env={**os.environ, "SARRUS_ISA": level})
+        values: dict[str, dict[str, float | None]] = (
+            json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        )
+    return values
 
 
 def write_json(path: Path, facts: dict[str, Any], rows: list[Any]) -> None:
@@ -128,6 +150,7 @@ def _parser() -> argparse.ArgumentParser:
     group.add_argument("--peer-flags", default="", metavar="FLAGS", help="additional compiler flags for Pinocchio")
     group = parser.add_argument_group("files")
     group.add_argument("--json", type=Path, metavar="FOLDER", help="folder for TABLE.json of each table")
+    group.add_argument("--seen", type=Path, metavar="FILE", help="JSON file for the measured values that have goals")
     group.add_argument("--markdown", type=Path, metavar="FILE", help="file for a copy of the output")
     group.add_argument("--plot", type=Path, metavar="FILE", help="file for the picture of the table, if it has one")
     return parser

@@ -159,21 +159,31 @@ def verdict(seen: float | None, goal: Goal | None) -> str:
     return "reached" if goal.reached_by(seen) else "**not reached**"
 
 
-def summary(seen: dict[str, dict[str, float | None]]) -> str:
-    """Return a summary of the measured values and their goals."""
-    lines = ["| table | what | seen | to reach | |", "|---|---|---|---|---|"]
+def summary(levels: dict[str, dict[str, dict[str, float | None]]]) -> str:
+    """Return a summary of the measured values and their goals. `levels`: for each instruction set level and table, the values of the rows."""
+    titles = " | ".join(f"seen, {level}" for level in levels) if len(levels) > 1 else "seen"
+    lines = [f"| table | what | {titles} | to reach | |", "|---|---|" + "---|" * len(levels) + "---|---|"]
     judged = []
-    for table, numbers in seen.items():
+    for table in next(iter(levels.values())):
         for name, goal in GOALS.get(table, {}).items():
-            number = numbers.get(name)
-            if number is not None:
-                judged.append(goal.reached_by(number))
-            told = "not measured" if number is None else _told(number, goal.unit if goal.unit in UNITS else "")
-            lines.append(f"| {table} | {name} | {told} | {goal} | {verdict(number, goal)} |")
+            numbers = [seen.get(table, {}).get(name) for seen in levels.values()]
+            judged += [goal.reached_by(number) for number in numbers if number is not None]
+            unit = goal.unit if goal.unit in UNITS else ""
+            told = " | ".join("not measured" if number is None else _told(number, unit) for number in numbers)
+            verdicts = ", ".join(filter(None, (verdict(number, goal) for number in numbers)))
+            lines.append(f"| {table} | {name} | {told} | {goal} | {verdicts} |")
     if not judged:
         return "No goal was measured.\n"
     lines += ["", f"{sum(judged)} of {len(judged)} goals reached."]
     return "\n".join(["## Summary", "", *lines]) + "\n"
+
+
+def other_levels() -> list[str]:
+    """Return the instruction set levels with which a run is repeated: all that the build contains and this processor supports, other than the loaded
+    one and the baseline. None if the environment variable SARRUS_ISA selects a level.
+    """
+    info: dict[str, Any] = sarrus.build_info()
+    return [] if os.environ.get("SARRUS_ISA") else [x for x in info["available"] if x not in (info["isa"], "baseline")]
 
 
 UNITS = ("µs", "ms", "s", "m", "J", "rad")

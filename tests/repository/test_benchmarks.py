@@ -3,6 +3,7 @@
 `python -m benchmarks --smoke`, which CI runs, checks that all tables run with and without peers.
 """
 
+import json
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import sarrus
 from benchmarks import __main__ as suite
 from benchmarks import accuracy, pages, rows, tables
 from benchmarks.dynamics import NAMES
@@ -103,10 +105,40 @@ def test_summary_reads_the_goals():
     goals = tables.GOALS["rollout"]
     name, (sense, number, _) = next(iter(goals.items()))
     assert sense == "at least"
-    told = tables.summary({"rollout": {name: number - 1.0}})
+    told = tables.summary({"x86-64-v3": {"rollout": {name: number - 1.0}}})
     assert f"| rollout | {name} | 9 | at least 10 times | **not reached** |" in told and "0 of 1 goals reached" in told
     assert told.count("not measured") == len(goals) - 1
-    assert "**not reached**" in tables.summary({"rollout": {name: float("nan")}})
+    assert "**not reached**" in tables.summary({"x86-64-v3": {"rollout": {name: float("nan")}}})
+    both = tables.summary({level: {"rollout": {name: x}} for level, x in (("x86-64-v4", 12.0), ("x86-64-v3", 9.0))})
+    assert "| table | what | seen, x86-64-v4 | seen, x86-64-v3 | to reach | |" in both
+    assert (
+        f"| rollout | {name} | 12 | 9 | at least 10 times | reached, **not reached** |" in both
+        and "1 of 2 goals" in both
+    )
+
+
+def test_other_levels_are_measured_in_another_process(monkeypatch, capsys):
+    """The second run has the tables and options of the first one, and the kernels of the other level."""
+    info = sarrus.build_info()
+    assert not {info["isa"], "baseline"} & {*tables.other_levels()}
+    row = SimpleNamespace(rows=lambda run: [tables.Row("import sarrus, NumPy included", 100.0, "ms")])
+    monkeypatch.setattr(tables, "module", lambda name: row)
+    monkeypatch.setattr(tables, "other_levels", lambda: ["other"])
+    calls = []
+
+    def run(command, check, env):
+        calls.append((command, env["SARRUS_ISA"]))
+        values = {"import": {"import sarrus, NumPy included": 200.0}}
+        Path(command[command.index("--seen") + 1]).write_text(json.dumps(values))
+
+    monkeypatch.setattr(suite.subprocess, "run", run)
+    assert suite.main(["--import", "--quick", "--only", "panda"]) == 0
+    ((command, level),) = calls
+    assert level == "other"
+    assert {"--import", "--quick", "--only=panda"} < {*command} and "--without-peers" not in command
+    told = capsys.readouterr().out
+    assert f"seen, {info['isa']} | seen, other |" in told
+    assert "| 100 ms | 200 ms | at most 150 ms | reached, **not reached** |" in told
 
 
 @pytest.mark.parametrize("page", pages.PAGES)
