@@ -297,6 +297,7 @@ def test_a_guided_body_that_friction_jams_does_not_bounce(restitution, speed):
     assert abs(run.v[-1, 0]) < 1e-4 * speed  # a slow one leaves the depth of the first half step, ever more slowly
     assert np.all((run.v <= speed) & (run.v > -0.1 * speed))
     assert run.q[-1, 0] < 1.1e-3 * speed  # a fast one remains at that depth
+    assert run.statistics["contact"]["as_touching"] > 0
 
 
 def test_a_jammed_body_does_not_take_the_bounce_of_others():

@@ -24,6 +24,7 @@ from .path import Motion, Path, _numbers, _quintics
 __all__ = ["TimedPath"]
 
 RESTING = 1e-9  # speed at the end of a path, relative to its largest speed, below which the path is at rest there
+STILL = 1e-12  # length of a path, relative to its coordinates, that is rounding of a path at rest
 CONVERGED = 1e-9  # change of x, as a fraction of the largest x, at which tangents of cubic dampers are accurate
 ROUNDS = 100  # largest number of timings with these tangents
 
@@ -110,7 +111,7 @@ def timed(path: Path, velocity: Any, acceleration: Any, effort: Any, feed: Any, 
     motion = q, v, _ = path.at(samples)
     if robot.nc and robot.constraint_velocity(q, time=samples).any():
         raise ModelError(f"paths of '{robot.name}' have one timing: expected a mechanism without prescribed motions")
-    if not v.any():
+    if np.abs(v).max() * np.ptp(path.t) <= STILL * np.abs(q).max():
         raise ModelError(f"the path of '{robot.name}' does not move: expected waypoints that differ")
     resting = np.abs(v[[0, -1]]).max(axis=1) <= RESTING * np.abs(v).max()
     v[[0, -1]] *= ~resting[:, None]
