@@ -54,7 +54,11 @@ def test_functions_agree_with_the_core(name, scalar, driver):
     core = robot.forward_dynamics(given["q"], given["v"], given["tau"], return_status=True)[0]
     pose = robot.pose(given["q"], robot.bodies[-1])
     for device in DEVICES[: 1 + (scalar == "double")]:
-        worlds = sarrus.cuda.Worlds(robot, COUNT, scalar=scalar, device=device)
+        try:
+            worlds = sarrus.cuda.Worlds(robot, COUNT, scalar=scalar, device=device)
+        except sarrus.ModelError as error:
+            assert "redundant rows of its loops" in str(error)
+            pytest.skip("overconstrained")
         worlds.reset(q=given["q"], v=given["v"])
         answer = worlds.call("forward_dynamics", tau=given["tau"])
         good = host(answer["status"]) == 0
