@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import shutil
 
 import numpy as np
@@ -57,8 +58,9 @@ def test_functions_agree_with_the_core(name, scalar, driver):
         try:
             worlds = sarrus.cuda.Worlds(robot, COUNT, scalar=scalar, device=device)
         except sarrus.ModelError as error:
-            assert "redundant rows of its loops" in str(error)
-            pytest.skip("overconstrained")
+            if not re.search("redundant rows of its loops|no entries for the loop joint", str(error)):
+                raise
+            pytest.skip(str(error))  # its step cannot be recorded, or its motors are at loop joints
         worlds.reset(q=given["q"], v=given["v"])
         answer = worlds.call("forward_dynamics", tau=given["tau"])
         good = host(answer["status"]) == 0
