@@ -84,7 +84,9 @@ SARRUS_INLINE void eliminate_panels(const Elimination& e, T* L, const T* D_inver
       complete_rows<0>(p, D_inverse + *begin, invert);
       for (int a = count; a < p.size; ++a) {
         const int start = *run++;
-        subtract_rows<count>(p, D_inverse + *begin, a, start >= 0 ? L + start : nullptr, L, e.target - 1 - start);
+        const bool in_a_run = start >= 0;
+        subtract_rows<count>(p, D_inverse + *begin, a, in_a_run ? L + start : nullptr, L,
+                             in_a_run ? nullptr : e.target + (-1 - start));
       }
     });
 }
