@@ -34,6 +34,7 @@ void one_by_one(const Tree& tree, const Parameters& p, const Rows& rows, std::in
   // step would wait for memory that this call has not touched yet.
   constexpr std::int64_t nearest_cache = 1 << 15;
   double* near = rows.out_size * std::int64_t(sizeof(double)) > nearest_cache ? arena.take<double>(rows.out_size) : nullptr;
+  if (near) std::fill_n(near, rows.out_size, 0.0);  // an operation may leave the end of its row unchanged
   for (std::int64_t i = begin; i < end; ++i) {
     double* const out = rows.out + i * rows.out_size;
     const double* in[max_inputs];
