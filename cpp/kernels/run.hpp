@@ -1,8 +1,6 @@
 // Evaluation of an operation for one state, and for many states one by one. For states in lanes see packets.hpp.
 #pragma once
 
-#include <algorithm>
-
 #include "call.hpp"
 #include "kernels.hpp"
 
@@ -30,18 +28,11 @@ void one_by_one(const Tree& tree, const Parameters& p, const Rows& rows, std::in
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
   const double** wrench = arena.take<const double*>(p.wrenches);
-  // Large matrices are computed in memory that stays in the cache and are copied to their rows: kernels go through them by rows and by columns, and each
-  // step would wait for memory that this call has not touched yet.
-  constexpr std::int64_t nearest_cache = 1 << 15;
-  double* near = rows.out_size * std::int64_t(sizeof(double)) > nearest_cache ? arena.take<double>(rows.out_size) : nullptr;
-  if (near) std::fill_n(near, rows.out_size, 0.0);  // an operation may leave the end of its row unchanged
   for (std::int64_t i = begin; i < end; ++i) {
-    double* const out = rows.out + i * rows.out_size;
     const double* in[max_inputs];
     for (int k = 0; k < max_inputs; ++k) in[k] = rows.in[k] ? rows.in[k] + i * rows.in_step[k] : nullptr;
     for (int k = 0; k < p.wrenches; ++k) wrench[k] = rows.wrench[k] + i * rows.wrench_step[k];
-    rows.status[i] = static_cast<signed char>(single_state<op>(tree, p, in, wrench, near ? near : out));
-    if (near) std::copy_n(near, rows.out_size, out);
+    rows.status[i] = static_cast<signed char>(single_state<op>(tree, p, in, wrench, rows.out + i * rows.out_size));
   }
 }
 
