@@ -229,6 +229,9 @@ struct ForceElement {
   // reason why the element cannot be evaluated on symbolic numbers; null: it can
   static constexpr const char* unrecorded = nullptr;
   static constexpr bool varies = true;  // true if the element can be evaluated with dual numbers, for derivatives of steps
+  // reason why recorded steps of length h cannot contain the element; null: they can
+  const char* unrecorded_in_steps([[maybe_unused]] double h) const { return nullptr; }
+  const ForceElements* contained() const { return nullptr; }  // elements that are evaluated by this one
   int states() const { return 0; }
   double state_unit(const StateUnits&) const { return 1.0; }
   void settle() {}

@@ -27,6 +27,12 @@ struct SampleAndHold : HeldElement {
     field("position_step", position_step), field("velocity_step", velocity_step), field("effort_step", effort_step);
   }
   void settle() { pending = std::max(0, static_cast<int>(std::ceil(delay / period - 1e-6))); }
+  const char* unrecorded_in_steps(double h) const {
+    const auto is_multiple = [h](double x) { return std::abs(std::remainder(x, h)) < 1e-6 * h; };
+    if (!is_multiple(period) || !is_multiple(delay)) return "has a period or a delay that is no multiple of the step";
+    return calls ? "calls a Python function; sample its efforts between steps, and pass them to each step" : nullptr;
+  }
+  const ForceElements* contained() const { return controllers; }
   int held_size() const { return 3 + inner_states() + (1 + pending) * width; }
 
   template <class T> double due(const T* held_values) const {

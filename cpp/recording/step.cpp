@@ -261,21 +261,14 @@ void DryFriction<Symbolic>::Columns::compute(DryFriction& f, const Symbolic& tim
 
 namespace {
 
-/// Return true if `x` is a multiple of the step h.
-bool is_multiple(double x, double h) { return std::abs(std::remainder(x, h)) < 1e-6 * h; }
-
 std::string not_recorded(const ForceElements& elements, double step) {
   std::string text;
   elements.each([&](const auto& element) {
     using Kind = std::decay_t<decltype(element)>;
     if (Kind::unrecorded) text = std::string(Kind::name) + " " + Kind::unrecorded;
-    if constexpr (std::is_same_v<Kind, SampleAndHold>) {
-      if (element.calls)
-        text = "SampleAndHold calls a Python function; sample its efforts between steps, and pass them to each step";
-      if (!is_multiple(element.period, step) || !is_multiple(element.delay, step))
-        text = "SampleAndHold has a period or a delay that is no multiple of the step";
-      if (const std::string inner = not_recorded(*element.controllers, step); !inner.empty()) text = inner;
-    }
+    if (const char* reason = element.unrecorded_in_steps(step)) text = std::string(Kind::name) + " " + reason;
+    if (!element.contained()) return;
+    if (const std::string inner = not_recorded(*element.contained(), step); !inner.empty()) text = inner;
   });
   return text;
 }

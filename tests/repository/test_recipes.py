@@ -107,7 +107,7 @@ def test_no_file_but_its_own_knows_a_joint():
 def test_no_file_but_its_own_knows_a_force_element():
     """No C++ file outside of cpp/elements names a force element.
 
-    Exceptions: controllers with a clock, in System and recorded steps; springs that a run takes from the mechanism; elements that are rows of a step with rigid contact;
+    Exceptions: controllers with a clock, in System; springs that a run takes from the mechanism; elements that are rows of a step with rigid contact;
     loads, whose wrenches are a result of a run; efforts that are inputs of a recorded step; effort tables, of which derivatives use the efforts of a step; and in cpp/reading, arguments that are not fields.
     """
     files = [f for f in (ROOT / "cpp" / "elements").glob("*.hpp") if "name = " in f.read_text()]
@@ -115,7 +115,7 @@ def test_no_file_but_its_own_knows_a_force_element():
     assert len(names) == 22
     efforts = {"step_kernels.cpp", "step_rates.hpp", "repeated_step.hpp"}
     allowed = {
-        "SampleAndHold": {"system.hpp", "step.cpp"},
+        "SampleAndHold": {"system.hpp"},
         "LoopSpring": {"system.hpp", "run_numbers.hpp", "simulation.cpp"},
     }
     allowed |= {

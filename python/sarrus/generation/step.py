@@ -75,24 +75,8 @@ def recorded_step(
         "recorded_step", robot, 0.0,
         {"method": "rk4" if method == "midpoint" else method, "limits": "ignore", "dt": dt / substeps},
     )  # fmt: skip
-    prepared = Prepared.of(r.simulated, ([], forces), stepping, r._configurations[0])
-    if prepared.felt:
-        raise ModelError(
-            f"a step of '{robot.name}' cannot be recorded: {defaults_of(prepared.felt)}, which a step does not have; {given(prepared.felt)}"
-        )
-    parameters = prepared.forces.parameters
-    varied = np.flatnonzero((parameters != parameters[0]).any(axis=0)).tolist() if parameters.ndim == 2 else []
-    r._vary("element_parameters", np.atleast_2d(parameters)[:, varied])
-    core = prepared.setup.core(parameters[0] if parameters.ndim == 2 else parameters)
-    simulated = core.simulated()
-    if reason := _recording.not_recorded(simulated, dt / substeps):
-        raise ModelError(f"a step of '{robot.name}' cannot be recorded: {reason}")
+    core, simulated, varied = _recordable(r, forces, stepping)
     states = core.size - robot.nq - robot.nv
-    core.begin([*r._configurations[0], *np.zeros(core.size - robot.nq)], r._samples["time"][0, 0], dt)
-    if core.state["close_stages"]:
-        raise ModelError(
-            f"a step of '{robot.name}' cannot be recorded: redundant rows of its loops are consistent only on closed loops"
-        )
     q, v = r.q, r.v
     optional = {"tau": r._samples["tau"], "time": r._samples["time"]}
     hidden = {
@@ -110,3 +94,26 @@ def recorded_step(
         if r._recording.depends([*results, status], list(x)):
             r.inputs[key] = x
     return {key: np.array(x, dtype=object) for key, x in zip(("q", "v", "z", "residual"), parts, strict=True)}
+
+
+def _recordable(r: Recorder, forces: list[Any], stepping: Stepping) -> tuple[Any, Any, list[int]]:
+    """Return the run, what the recorder reads of it, and the indices of parameters that differ between variants; raise ModelError with the reason why
+    its steps cannot be recorded.
+    """
+    robot, reason = r.robot, ""
+    prepared = Prepared.of(r.simulated, ([], forces), stepping, r._configurations[0])
+    if prepared.felt:
+        reason = f"{defaults_of(prepared.felt)}, which a step does not have; {given(prepared.felt)}"
+        raise ModelError(f"a step of '{robot.name}' cannot be recorded: {reason}")
+    parameters = prepared.forces.parameters
+    varied = np.flatnonzero((parameters != parameters[0]).any(axis=0)).tolist() if parameters.ndim == 2 else []
+    r._vary("element_parameters", np.atleast_2d(parameters)[:, varied])
+    core = prepared.setup.core(parameters[0] if parameters.ndim == 2 else parameters)
+    simulated = core.simulated()
+    reason = _recording.not_recorded(simulated, stepping.dt)
+    if not reason:
+        core.begin([*r._configurations[0], *np.zeros(core.size - robot.nq)], r._samples["time"][0, 0], stepping.dt)
+        reason = "redundant rows of its loops are consistent only on closed loops" if core.state["close_stages"] else ""
+    if reason:
+        raise ModelError(f"a step of '{robot.name}' cannot be recorded: {reason}")
+    return core, simulated, varied

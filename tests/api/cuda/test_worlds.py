@@ -13,6 +13,7 @@ import sarrus
 import sarrus.cuda
 from generated_states import difference, states
 from sarrus.cuda import devices
+from tests.laws.test_dry_friction import chain
 
 needs_compiler = pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
 SOAK = bool(os.environ.get("SARRUS_SOAK"))
@@ -169,12 +170,7 @@ def test_corners_of_a_box_on_rough_ground(device, driver):
 @pytest.mark.parametrize("device", DEVICES)
 def test_dry_friction_and_delays(device, driver):
     """Joints stop and stick, and motors act late, as in the core; also with friction that differs from world to world."""
-    b = sarrus.Builder("rods")
-    for i in range(2):
-        b.add_body(f"b{i}", sarrus.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0), 0.02))
-        parent, at = (f"b{i - 1}", (1, 0, 0)) if i else ("ground", (0, 0, 0))
-        b.add_joint(f"j{i}", sarrus.Revolute("y", friction=1.0), parent, f"b{i}", at_parent=at)
-    robot, q = b.build(), np.array([[0.5, 0.3], [1.2, 0.0], [1.5, 0.1], [-0.4, 0.6]])
+    robot, q = chain([1.0, 1.0]), np.array([[0.5, 0.3], [1.2, 0.0], [1.5, 0.1], [-0.4, 0.6]])
     pid = sarrus.control.PID("j1", target=0.2, proportional=30.0, integral=5.0, derivative=0.5, limits=(-3.0, 3.0))
     motor = sarrus.control.SampleAndHold(pid, period=0.005, delay=0.007)
     variants = robot.variants(friction={"j0": [0.5, 1.0, 2.0, 8.0]})

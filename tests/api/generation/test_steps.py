@@ -12,10 +12,12 @@ import pytest
 import sarrus
 from generated_states import needs_compiler
 from sarrus import control, errors, generation
+from tests.laws import test_dry_friction as braked
 
 DT = 1e-3
 quadruped, delta, four_bar = sarrus.mechanisms.quadruped(), sarrus.mechanisms.delta(), sarrus.mechanisms.four_bar()
 pendulum, biped_leg, watt = sarrus.mechanisms.pendulum(), sarrus.mechanisms.biped_leg(), sarrus.mechanisms.watt()
+FOUR_BAR = braked.four_bar("p2", 0.0)
 TOOL = pathlib.Path(__file__).parents[3] / "tools" / "device_code.py"
 
 
@@ -162,38 +164,14 @@ def test_motors_with_a_period_and_a_delay(period, delay, quantisation, method):
     assert errors_of.max() < (1e-5 if quantisation is None else 1e-2)  # a position that is rounded to another multiple
 
 
-def rods(friction):
-    """Return a chain of rods with dry friction in their joints, which reach rest at different times."""
-    b = sarrus.Builder("chain")
-    for i, limit in enumerate(friction):
-        b.add_body(f"b{i}", sarrus.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0), 0.02))
-        parent, at = (f"b{i - 1}", (1, 0, 0)) if i else ("ground", (0, 0, 0))
-        b.add_joint(f"j{i}", sarrus.Revolute("y", friction=limit), parent, f"b{i}", at_parent=at)
-    return b.build()
-
-
-def braked_four_bar(**friction):
-    b = sarrus.Builder("four-bar")
-    for name, length in ("a", 0.4), ("b", 1.1), ("c", 0.9):
-        b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0), 0.01))
-    for name, parent, child, at_parent, at_child in (
-        ("m", "ground", "a", 0.0, 0.0), ("p1", "a", "b", 0.4, 0.0), ("p", "ground", "c", 1.0, 0.0), ("p2", "b", "c", 1.1, 0.9),
-    ):  # fmt: skip
-        joint = sarrus.Revolute("y", friction=friction.get(name, 0.0))
-        b.add_joint(
-            name, joint, parent, child, at_parent=(at_parent, 0, 0), at_child=(at_child, 0, 0), tree=name != "p2", loop=name == "p2"
-        )  # fmt: skip
-    return b.build()
-
-
 @needs_compiler
 @pytest.mark.parametrize(
     ("robot", "start", "steps", "method", "reach"),
     [
-        (rods([1.0]), {"j0": 0.5}, 1500, "semi_implicit", 1e-12), (rods([1.0]), {"j0": 0.5}, 1500, "rk4", 1e-12),
+        (braked.chain([1.0]), {"j0": 0.5}, 1500, "semi_implicit", 1e-12), (braked.chain([1.0]), {"j0": 0.5}, 1500, "rk4", 1e-12),
         # perturbations of a double pendulum grow by a factor of 100 in this time
-        (rods([2.0, 1.0]), {"j0": 0.5, "j1": 0.3}, 800, "semi_implicit", 1e-10),
-        (braked_four_bar(m=1.0), {"m": 1.0}, 1000, "rk4", 1e-12), (braked_four_bar(p2=1.0), {"m": 1.0}, 1000, "rk4", 1e-12),
+        (braked.chain([2.0, 1.0]), {"j0": 0.5, "j1": 0.3}, 800, "semi_implicit", 1e-10),
+        (FOUR_BAR.replace(friction={"m": 1.0}), {"m": 1.0}, 1000, "rk4", 1e-12), (FOUR_BAR.replace(friction={"p2": 1.0}), {"m": 1.0}, 1000, "rk4", 1e-12),
     ],
     ids=lambda x: getattr(x, "name", None),
 )  # fmt: skip
