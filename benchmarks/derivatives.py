@@ -119,9 +119,7 @@ def _in_cpp(s: Subject, seconds: float) -> list[Row]:
 
         def ours(repeats: int, name: str = f"{what}_dynamics_derivatives", x: np.ndarray = x) -> float:
             time = partial(sarrus._core.time_one_state, s.robot)
-            if name.startswith("inverse"):
-                return float(time(name, [s.q, s.v, x], repeats) + time("mass_matrix", [s.q], repeats))
-            return float(time(name, [s.q, s.v, x, one], repeats))
+            return float(time(name, [s.q, s.v, x] if name.startswith("inverse") else [s.q, s.v, x, one], repeats))
 
         def batch(call: Callable[[], object] = call) -> float:
             start = perf_counter()

@@ -14,7 +14,6 @@ namespace {
 struct Part {
   PyObject* name;  // interned
   std::string axes;
-  int operation;  // -1: a part of the result of the call
 };
 
 struct CallWithParts {
@@ -64,19 +63,11 @@ py::object object_of_parts(const CallWithParts& call, const Tree& tree, PyObject
   py::dict fields;
   double* data = reinterpret_cast<double*>(proxy(answer.ptr())->data);
   for (const Part& part : call.parts) {
-    py::object value;
-    if (part.operation >= 0) {
-      Arguments a;
-      a.input[0] = inputs[0];
-      value = taken(one_state(robot, part.operation, a));
-    } else {
-      Py_ssize_t dims[3], size = 1;
-      int nd = 0;
-      for (const char axis : part.axes) size *= dims[nd++] = size_of_axis(axis, tree);
-      value = part_of(answer, data, nd, dims);
-      data += size;
-    }
-    fields[py::handle(part.name)] = value;
+    Py_ssize_t dims[3], size = 1;
+    int nd = 0;
+    for (const char axis : part.axes) size *= dims[nd++] = size_of_axis(axis, tree);
+    fields[py::handle(part.name)] = part_of(answer, data, nd, dims);
+    data += size;
   }
   if (call.keeps) fields[py::handle(call.state)] = joined(inputs, 3), fields[py::handle(call.robot)] = py::handle(robot);
   return object_of(call.type, fields);
@@ -111,12 +102,9 @@ py::function call_with_parts(const std::string& operation, const py::object& typ
                                  PyUnicode_InternFromString("_state"),
                                  PyUnicode_InternFromString("_robot"),
                                  PyFloat_FromDouble(1.0)};
-  for (const auto& [name, axes] : parts) {
-    const std::size_t at = name.find('@');
-    call->parts.push_back({PyUnicode_InternFromString(name.substr(0, at).c_str()),
-                           axes.empty() ? infos()[call->operation].axes.substr(1) : axes,
-                           at == std::string::npos ? -1 : find_operation(name.substr(at + 1))});
-  }
+  for (const auto& [name, axes] : parts)
+    call->parts.push_back(
+        {PyUnicode_InternFromString(name.c_str()), axes.empty() ? infos()[call->operation].axes.substr(1) : axes});
   static PyMethodDef definition{"call_with_parts", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&evaluate)),
                                 METH_FASTCALL, nullptr};
   return py::function(taken(PyCFunction_New(&definition, py::capsule(call).ptr())));

@@ -13,7 +13,7 @@ namespace sarrus::bindings {
 namespace py = pybind11;
 
 /// Name of a part of an operation's result and its axes, in the letters of kernels/operation_list.hpp; without letters, all axes of the result but the
-/// first. A part `name@operation` is the result of another operation, whose only input is q.
+/// first.
 using NamedAxes = std::vector<std::pair<std::string, std::string>>;
 
 /// Return a function (robot, inputs..., frame if the operation has one) for one state in plain arrays. Its result is an object of the class with these

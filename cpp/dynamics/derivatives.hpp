@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "configuration.hpp"
+#include "crba.hpp"
 #include "rnea.hpp"
 #include "rnea_derivatives.hpp"
 
@@ -126,22 +127,22 @@ void add_joint_force_derivatives(const Tree& tree, Arena& arena, const RneaInput
   }
 }
 
-/// Compute the derivatives of inverse dynamics of a plain tree.
+/// Compute the derivatives of inverse dynamics of a plain tree; by_a may be null.
 template <class R, class T>
-void plain_tree_derivatives(const Tree& tree, Arena& arena, const RneaInput<T>& in, const TreeMotion<T>& motion, T* by_q,
-                            T* by_v) {
-  rnea_derivatives<R>(tree, arena, motion, by_q, by_v);
+void plain_tree_derivatives(const Tree& tree, Arena& arena, const RneaInput<T>& in, const TreeMotion<T>& motion, T* by_q, T* by_v,
+                            T* by_a = nullptr) {
+  rnea_derivatives<R>(tree, arena, motion, by_q, by_v, by_a);
+  for (int k = 0; k < tree.nv && by_a; ++k) by_a[k * tree.nv + k] += tree.numbers<T>()(tree.passive[k].armature);
   if (tree.has_joint_forces) add_joint_force_derivatives(tree, arena, in, by_q, by_v);
 }
-template <class R, class T>
-void plain_tree_derivatives(const Tree& tree, Arena& arena, const RneaInput<T>& in, T* by_q, T* by_v) {
-  plain_tree_derivatives<R>(tree, arena, in, TreeMotion<T>::at(tree, arena, in), by_q, by_v);
-}
 
-/// Compute d tau / d q and d tau / d v (nv x nv each); d tau / d a is the mass matrix.
+/// Compute d tau / d q, d tau / d v and d tau / d a, which is the mass matrix (nv x nv each); by_a may be null.
 template <class R>
-void inverse_dynamics_derivatives(const Tree& tree, Arena& arena, const RneaInput<double>& in, double* by_q, double* by_v) {
-  if (is_plain_tree(tree)) return plain_tree_derivatives<R>(tree, arena, in, by_q, by_v);
+void inverse_dynamics_derivatives(const Tree& tree, Arena& arena, const RneaInput<double>& in, double* by_q, double* by_v,
+                                  double* by_a = nullptr) {
+  if (is_plain_tree(tree))
+    return plain_tree_derivatives<R>(tree, arena, in, TreeMotion<double>::at(tree, arena, in), by_q, by_v, by_a);
+  if (by_a) crba(tree, arena, in.q, by_a);
   Varied<R>* tau = arena.take<Varied<R>>(tree.nv);
   each_direction<R>(tree, arena, [&](int first, int count, const R* d) {
     for (const bool along_q : {true, false}) {

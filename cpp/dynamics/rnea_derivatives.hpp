@@ -1,4 +1,4 @@
-// d tau / d q and d tau / d v of a tree of bodies, by recursion. Singh, Russell and Wensing 2022, with the Coriolis factor B of Echeandia and Wensing
+// d tau / d q, d tau / d v and d tau / d a of a tree of bodies, by recursion. Singh, Russell and Wensing 2022, with the Coriolis factor B of Echeandia and Wensing
 // 2021. All vectors are in world axes at the root body's origin; V and A are spatial, A_0 = -g. For velocity j, p denotes the frame with which its
 // column S moves:
 //
@@ -6,13 +6,15 @@
 //   bodies    f = I A + V x* I V         K = w~ J + u h^T        l = m u + w x h     J: the Euler tensor; (w, u) = V; all summed over subtrees
 //             2 B s = [-2 (K - tr K) s_w; -2 l x s_w]            the Coriolis factor: 12 numbers
 //   columns   t1 = I S      t2 = 2 B S + 2 I S'      t3 = 2 B S' + I S'' + S x* f      t4 = -2 (K - tr K)^T S_w + 2 l x S_u
-//   pairs     i on the path from j to the ground, or j:    D_q(i, j) = S_i . t3_j          D_v(i, j) = S_i . t2_j
+//   pairs     i on the path from j to the ground, or j:    D_q(i, j) = S_i . t3_j          D_v(i, j) = S_i . t2_j          D_a(i, j) = S_i . t1_j
 //             i on that path, and not j:                 D_q(j, i) = t1_j . S''_i + t4_j . (S'_i)_w       D_v(j, i) = t1_j . 2 S'_i + t4_j . (S_i)_w
 //
 // For joints whose velocities are not rates of coordinates (ball, free, planar) all columns move with the parent; 2 S' is replaced by 2 S' + (S v) x
 // S, and for two velocities of the same joint t3 is used without S x* f.
 //
-//   reads   q, v, a, motion of the ground, wrenches      writes  D_q, D_v (nv x nv): of bodies and wrenches, without forces in joints
+// D_a is symmetric.
+//
+//   reads   q, v, a, motion of the ground, wrenches      writes  D_q, D_v, D_a (nv x nv): of bodies and wrenches, without forces in joints
 //   cost    O(bodies * depth); lanes (packet R) contain columns of one state; if T is a packet of states, R = T and columns are processed one by one
 #pragma once
 
@@ -195,13 +197,15 @@ template <class T> struct TreeMotion {
   }
 };
 
+/// Compute D_q, D_v and, unless by_a is null, D_a.
 template <class R, class T>
-SARRUS_NOINLINE void rnea_derivatives(const Tree& tree, Arena& arena, const TreeMotion<T>& motion, T* by_q, T* by_v) {
+SARRUS_NOINLINE void rnea_derivatives(const Tree& tree, Arena& arena, const TreeMotion<T>& motion, T* by_q, T* by_v, T* by_a) {
   constexpr int lanes = columns_of<T, R>;
   const int n = tree.nv;
   const MovedColumn<T>* column = motion.column;
   const CarriedMotion<T>* carried = motion.carried;
-  std::fill(by_q, by_q + n * n, T(0.0)), std::fill(by_v, by_v + n * n, T(0.0));
+  for (T* out : {by_q, by_v, by_a})
+    if (out) std::fill(out, out + n * n, T(0.0));
   unsigned* on_path = arena.take<unsigned>(n);  // bit set of the lanes whose column has this velocity on its path to the ground
   int* path = arena.take<int>(n);
   std::fill(on_path, on_path + n, 0u);
@@ -232,12 +236,13 @@ SARRUS_NOINLINE void rnea_derivatives(const Tree& tree, Arena& arena, const Tree
       const Motion<R> S = for_every_column<R>(at.S), S1 = for_every_column<R>(at.S1), S2 = for_every_column<R>(at.S2),
                       twice = for_every_column<R>(at.twice);
       const R q_up = dot(S, t3), v_up = dot(S, t2), q_down = dot(S2, t1) + dot(S1.angular, t4),
-              v_down = dot(twice, t1) + dot(S.angular, t4);
+              v_down = dot(twice, t1) + dot(S.angular, t4), a_both = dot(S, t1);
       for (int l = 0; l < count; ++l) {
         if (!(from >> l & 1)) continue;
         const int j = first + l;
         by_q[i * n + j] = column_in<T>(q_up, l), by_v[i * n + j] = column_in<T>(v_up, l);
         if (i != j) by_q[j * n + i] = column_in<T>(q_down, l), by_v[j * n + i] = column_in<T>(v_down, l);
+        if (by_a) by_a[i * n + j] = by_a[j * n + i] = column_in<T>(a_both, l);
       }
     }
     // for joints whose columns all move with the parent, the entries (i, j) and (j, i) have the same formula

@@ -19,7 +19,8 @@ using Lanes = Packet<tree_lanes>;
 Lanes inverse(const Call<Lanes>& call) {
   const auto& [tree, arena, parameters, in, wrench, out] = call;
   const RneaInput<Lanes> motion = {in[0], in[1], in[2], {in[3], in[4]}, call.wrenches(), wrench};
-  plain_tree_derivatives<Lanes>(tree, arena, motion, out, out + tree.nv * tree.nv);
+  const int size = tree.nv * tree.nv;
+  plain_tree_derivatives<Lanes>(tree, arena, motion, TreeMotion<Lanes>::at(tree, arena, motion), out, out + size, out + 2 * size);
   return Lanes(0.0);
 }
 
@@ -35,17 +36,9 @@ Lanes forward(const Call<Lanes>& call) {
   return Lanes(0.0);
 }
 
-/// Return true if the matrices of as many states as there are lanes, which are written, solved and copied, exceed the nearer caches. Then states are
-/// computed one by one, with lanes for columns.
-bool matrices_leave_the_cache(std::int64_t numbers) {
-  constexpr std::int64_t cache = 1 << 17;
-  return numbers * std::int64_t(sizeof(Lanes)) > cache;
-}
-
 template <Operation op, Lanes (*kernel)(const Call<Lanes>&)>
 void many_of_a_tree(const Tree& tree, const Parameters& p, const Rows& rows, std::int64_t begin, std::int64_t end) {
-  if (tree.loops.rows + tree.loops.rotor_rows > 0 || !is_plain_tree(tree) || matrices_leave_the_cache(rows.out_size))
-    return one_by_one<op>(tree, p, rows, begin, end);
+  if (tree.loops.rows + tree.loops.rotor_rows > 0 || !is_plain_tree(tree)) return one_by_one<op>(tree, p, rows, begin, end);
   in_packets<tree_lanes, false>(kernel, tree, p, rows, begin, end, [](std::int64_t) {});
 }
 

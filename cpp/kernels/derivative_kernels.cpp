@@ -9,7 +9,8 @@ namespace sarrus {
 
 SARRUS_KERNEL(inverse_dynamics_derivatives, {
   const RneaInput<T> motion = {in[0], in[1], in[2], {in[3], in[4]}, call.wrenches(), call.wrench};
-  inverse_dynamics_derivatives<SideBySide>(tree, arena, motion, out, out + tree.nv * tree.nv);
+  const int size = tree.nv * tree.nv;
+  inverse_dynamics_derivatives<SideBySide>(tree, arena, motion, out, out + size, out + 2 * size);
 })
 // without `tangent`, no status is returned for inconsistent columns, because the caller checks them
 SARRUS_KERNEL(forward_dynamics_derivatives, {

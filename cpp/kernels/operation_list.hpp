@@ -122,7 +122,7 @@ enum Fact : unsigned {
   X(path_motion, "piece scale? guide? time?", "S", dense)
 
 #define SARRUS_DERIVATIVE_OPERATIONS(X)                                                                                         \
-  X(inverse_dynamics_derivatives, "q v a base_velocity? base_acceleration?", "2vv", loads | dense)                              \
+  X(inverse_dynamics_derivatives, "q v a base_velocity? base_acceleration?", "3vv", loads | dense)                              \
   X(forward_dynamics_derivatives, "q v tau tangent time? pfaffian_values?", "D",                                                \
     loads | divides | on_loops | checks_loops | dense)                                                                          \
   X(multiplier_derivatives, "q v tau tangent time? pfaffian_values?", "3cv", loads | divides | on_loops | checks_loops | dense) \

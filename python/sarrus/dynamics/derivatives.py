@@ -141,7 +141,7 @@ class ForwardDynamicsDerivatives(Brief):
 
 
 _inverse_of_one_state = _core.call_with_parts(
-    "inverse_dynamics_derivatives", InverseDynamicsDerivatives, [("q", ""), ("v", ""), ("a@mass_matrix", "")], keeps=True
+    "inverse_dynamics_derivatives", InverseDynamicsDerivatives, [("q", ""), ("v", ""), ("a", "")], keeps=True
 )  # fmt: skip
 _MATRICES = ("q", "v", "tau", "displacement", "change", "velocity")
 _forward_of_one_state = _core.call_with_parts(
@@ -218,10 +218,10 @@ def inverse_dynamics(
     check_robot(robot)
     by_state, *status = ask(_inverse, robot, q, v, a, options)
     warn_of_friction(robot, q, v, None)
-    M = robot.mass_matrix(q, threads=options.get("threads", 1), return_status=True)[0]
     loads = tuple((key, x) for key, x in options.items() if key != "return_status")
-    by_q, by_v, state = by_state[..., 0, :, :], by_state[..., 1, :, :], (np.array(q), np.array(v), np.array(a))
-    derivatives = InverseDynamicsDerivatives._made(q=by_q, v=by_v, a=M, _robot=robot, _state=state, _options=loads)
+    by_q, by_v, by_a = (by_state[..., k, :, :] for k in range(3))
+    state = (np.array(q), np.array(v), np.array(a))
+    derivatives = InverseDynamicsDerivatives._made(q=by_q, v=by_v, a=by_a, _robot=robot, _state=state, _options=loads)
     return (derivatives, *status) if status else derivatives
 
 
