@@ -33,6 +33,17 @@ SARRUS_INLINE double padded_product(const double* a, const double* b, int count)
   for (int k = 2; k < width; k += 2) sum += even[k] + even[k + 1];
   return sum;
 }
+/// Return the sum of the squares of a_i b_i.
+SARRUS_INLINE double padded_square(const double* a, const double* b, int count) {
+  WideDoubles sum = {};
+  for (int i = 0; i < count; i += width) {
+    const WideDoubles product = wide_at(a + i) * wide_at(b + i);
+    sum += product * product;
+  }
+  double total = 0.0;
+  for (int k = 0; k < width; ++k) total += sum[k];
+  return total;
+}
 /// Compute factor x.
 inline void scaled(const double* x, double factor, int count, double* to) {
   for (int i = 0; i < count; i += width) wide_at(to + i) = wide_at(x + i) * factor;
@@ -58,18 +69,18 @@ struct FreeSpace {
   int d, wide, tall;  // unknowns y; lengths of padded rows and columns of C
   const double* N;  // d x n
   double* C;  // by columns
-  double *low, *high;
+  double *low, *high;  // padded, relative to a point x
   double* ratio;  // fraction of each limit's row in the free space; 0: no motion in this space changes its value
 
-  /// `wider`, or null: a free space whose last directions are those of this one.
-  FreeSpace(Arena& arena, const LimitedRows& p, const double* directions, int count, const FreeSpace* wider)
+  /// `wider`, or null: a free space whose last directions are those of this one. The bounds are kept in `ends` (2 x padded limits).
+  FreeSpace(Arena& arena, const LimitedRows& p, const double* directions, int count, const FreeSpace* wider, double* ends)
       : d(count),
         wide(padded(count)),
         tall(padded(p.limits)),
         N(directions),
         C(wider ? wider->C + (wider->d - d) * tall : arena.take<double>(d * tall)),
-        low(arena.take<double>(p.limits)),
-        high(arena.take<double>(p.limits)),
+        low(ends),
+        high(ends + tall),
         ratio(arena.take<double>(tall)) {
     if (!wider) set_rows(arena, p);
     for (int i = 0; i < tall; i += width) {
@@ -80,27 +91,37 @@ struct FreeSpace {
   }
   void set_rows(Arena& arena, const LimitedRows& p) {
     const Arena::Scope scope(arena);
-    const int n = p.n, unknowns = d, row_length = wide, column_length = tall;  // local copies, because stores may alias members
-    double *by_x = arena.take<double>(n * row_length), *row = arena.take<double>(row_length), *factor = arena.take<double>(n),
-           *to = C;
-    for (int j = 0; j < row_length; ++j) {
-      const double* direction = N + j * n;
-      for (int k = 0; k < n; ++k) by_x[k * row_length + j] = j < unknowns ? direction[k] : 0.0;
+    const int n = p.n, limits = p.limits, column_length = tall;  // local copies, because stores may alias members
+    struct Entries {
+      int first, second;
+      double first_factor, second_factor;
+    };
+    Entries* entries = arena.take<Entries>(limits);
+    for (int i = 0; i < limits; ++i) {
+      const int* k = p.pair + 2 * i;
+      const double inverse = k[0] < 0 ? 0.0 : inverse_or_none(p.length[i]);
+      entries[i] = {std::max(k[0], 0), std::max(k[1], 0), p.factor[2 * i] * inverse, p.factor[2 * i + 1] * inverse};
     }
-    for (int i = 0; i < p.limits; ++i, ++to) {
-      const double inverse = p.length[i] > 0.0 ? 1.0 / p.length[i] : 0.0;
-      if (const int* k = p.pair + 2 * i; k[0] < 0) {
-        for (int c = 0; c < n; ++c) factor[c] = p.C[i * n + c] * inverse;
-        combine(nullptr, by_x, factor, n, row_length, row);
-      } else {
-        const double first = p.factor[2 * i] * inverse, second = p.factor[2 * i + 1] * inverse;
-        const double *one = by_x + k[0] * row_length, *other = by_x + k[1] * row_length;
-        for (int j = 0; j < row_length; j += width) wide_at(row + j) = wide_at(one + j) * first + wide_at(other + j) * second;
+    constexpr int together = 4;
+    for (int j = 0; j < d; j += together) {
+      const double* direction[together];
+      double* column[together];
+      for (int l = 0; l < together; ++l) {  // the last columns may be the same
+        const int k = std::min(j + l, d - 1);
+        direction[l] = N + k * n, column[l] = C + k * column_length;
+        std::fill(column[l] + limits, column[l] + column_length, 0.0);
       }
-      for (int j = 0; j < unknowns; ++j) to[j * column_length] = row[j];
+      for (int i = 0; i < limits; ++i) {
+        const Entries at = entries[i];
+        for (int l = 0; l < together; ++l)
+          column[l][i] = at.first_factor * direction[l][at.first] + at.second_factor * direction[l][at.second];
+      }
     }
-    for (int i = p.limits; i < column_length; ++i, ++to)
-      for (int j = 0; j < unknowns; ++j) to[j * column_length] = 0.0;
+    for (int i = 0; i < limits; ++i) {  // dense rows
+      const double inverse = inverse_or_none(p.length[i]);
+      for (int j = 0; j < d && p.pair[2 * i] < 0; ++j)
+        C[j * column_length + i] = scalar_product(p.row[i], N + j * n, n) * inverse;
+    }
   }
   /// Copy row i of C to `row`, padded.
   const double* copy_row(int i, double* row) const {
@@ -121,6 +142,21 @@ struct FreeSpace {
       high[i] = s.upper[i] < far_limit ? (s.upper[i] - at) * inverse : far_limit;
       if (inside) low[i] = std::min(low[i], 0.0), high[i] = std::max(high[i], 0.0);
     }
+    for (int i = p.limits; i < tall; ++i) low[i] = -far_limit, high[i] = far_limit;
+  }
+  /// Move bounds that y exceeds by rounding to y.
+  void include(Arena& arena, const double* y) {
+    const Arena::Scope scope(arena);
+    double* at = arena.take<double>(tall);
+    values(y, at);
+    for (int i = 0; i < tall; ++i) low[i] = std::min(low[i], at[i]), high[i] = std::max(high[i], at[i]);
+  }
+  /// Set the bounds relative to x + N^T y, which is within the limits.
+  void move_ends(Arena& arena, const double* y) {
+    const Arena::Scope scope(arena);
+    double* at = arena.take<double>(tall);
+    values(y, at);
+    for (int i = 0; i < tall; ++i) low[i] = std::min(low[i] - at[i], 0.0), high[i] = std::max(high[i] - at[i], 0.0);
   }
 
   void move(const double* y, int n, double* x) const {
@@ -161,18 +197,18 @@ struct ActiveRows {
         row(arena.take<double>(width)),
         share(arena.take<double>(d + 1)) {}
 
-  /// Split a row into components along the directions and a remainder, which becomes direction `count`; `least`: length below which there is none.
-  /// The caller increases `count`. Returns the length of the remainder, or zero.
-  double split(const double* row, double least) const {
+  /// Split a row into components along the directions and a remainder, which becomes direction `count`. size: squared norm of the row; least: length of
+  /// the remainder below which there is none. The caller increases `count`. Returns the length of the remainder, or zero.
+  double split(const double* row, double size, double least) const {
     if (count == most) return 0.0;
     double *rest = q + count * wide, *along = L + count * most;
-    const double size = padded_product(row, row, wide);
     const double* from = row;
     double left = size;
     for (int pass = 0; pass < 2 && count > 0; ++pass) {
-      for (int j = 0; j < count; ++j) share[j] = padded_product(q + j * wide, from, wide);
-      for (int j = 0; j < count; ++j) along[j] = share[j] + (pass > 0 ? along[j] : 0.0);
-      combine(from, q, share, count, wide, rest);
+      double* part = pass > 0 ? share : along;
+      for (int j = 0; j < count; ++j) part[j] = padded_product(q + j * wide, from, wide);
+      for (int j = 0; j < count && pass > 0; ++j) along[j] += share[j];
+      combine(from, q, part, count, wide, rest);
       from = rest, left = padded_product(rest, rest, wide);
       if (left > size * 0.01) break;  // a second pass is unnecessary if little has cancelled
     }
@@ -183,25 +219,42 @@ struct ActiveRows {
   }
   /// Add a row, whose direction is zero if it depends on those before.
   void add(const double* added) {
-    const double length = split(added, 1e-15 * std::sqrt(padded_product(added, added, wide)));
+    const double size = padded_product(added, added, wide), length = split(added, size, 1e-15 * std::sqrt(size));
     if (length == 0.0) L[count * most + count] = 0.0, std::fill(q + count * wide, q + (count + 1) * wide, 0.0);
     ++count;
+  }
+  /// Remove row k by rotations of pairs of directions.
+  void remove(int k) {
+    for (--count; k < count; ++k) {
+      std::copy(L + (k + 1) * most, L + (k + 1) * most + k + 2, L + k * most);
+      const double *a = L + k * most + k, length = std::sqrt(square(a[0]) + square(a[1])), c = a[0] / length, s = a[1] / length;
+      double *one = q + k * wide, *other = one + wide;
+      for (int i = 0; i < wide; i += width) {
+        const WideDoubles kept = wide_at(one + i);
+        wide_at(one + i) = kept * c + wide_at(other + i) * s, wide_at(other + i) = wide_at(other + i) * c - kept * s;
+      }
+      L[k * most + k] = length;
+      for (int row = k + 2; row <= count; ++row) {
+        double *x = L + row * most + k, kept = x[0];
+        x[0] = c * kept + s * x[1], x[1] = c * x[1] - s * kept;
+      }
+    }
   }
   /// Compute factors of the first `rows` rows whose sum has the components `x` along the directions; x becomes the factors.
   void factors(double* x, int rows) const {
     for (int k = rows - 1; k >= 0; --k) {
-      x[k] *= inverse_or_none(L[k * most + k]);
-      for (int j = 0; j < k; ++j) x[j] -= L[k * most + j] * x[k];
+      const double factor = x[k] *= inverse_or_none(L[k * most + k]);
+      for (int j = 0; j < k; ++j) x[j] -= L[k * most + j] * factor;
     }
   }
 };
 
 /// Project y onto the limits of `w`: for each limit that is not in `space` yet, add a direction to `space`. Limits that depend on earlier ones are
-/// removed from w.
-inline void project_onto(const FreeSpace& f, WorkingSet& w, ActiveRows& space, double* y) {
-  for (int k = space.count; k < w.count;) {
+/// removed from w. `all`: include the limits that are not fixed.
+inline void project_onto(const FreeSpace& f, WorkingSet& w, ActiveRows& space, double* y, bool all = true) {
+  for (int k = space.count; k < (all ? w.count : w.fixed);) {
     const int i = w.limit[k];
-    const double *row = f.copy_row(i, space.row), length = space.split(row, Cascade<double>::dependent);
+    const double *row = f.copy_row(i, space.row), length = space.split(row, square(f.ratio[i]), Cascade<double>::dependent);
     if (length == 0.0) {
       w.drop(k);
       continue;

@@ -64,11 +64,12 @@ inline bool minimise(Arena& arena, const LimitedRows& p, const FreeSpace& f, con
   const int d = f.d, wide = f.wide, patience = 3 * (p.limits + d), high = padded(m);
   double *step = arena.take<double>(wide), *off = zeros(arena, high), *right = arena.take<double>(high),
          *slope = arena.take<double>(wide), *push = arena.take<double>(d + 1), *at = arena.take<double>(f.tall),
-         *change = arena.take<double>(f.tall), terms = 0.0, size = 0.0;
+         *change = arena.take<double>(f.tall), *squares = arena.take<double>(m), terms = 0.0, size = 0.0;
   const bool moved = padded_product(y, y, wide) > 0.0;
   for (int i = 0; i < m; ++i) {
-    size += padded_product(B + i * wide, B + i * wide, wide), terms += e[i] * e[i];
-    for (int j = 0; j < d && moved; ++j) terms += square(B[i * wide + j] * y[j]);
+    const double* row = B + i * wide;
+    size += squares[i] = padded_product(row, row, wide), terms += e[i] * e[i];
+    if (moved) terms += padded_square(row, y, wide);
   }
   // true for active limits, and for limits that depend on them, because their values change only by rounding in a step along the active limits
   bool *active = arena.take<bool>(p.limits), *depends = arena.take<bool>(p.limits);
@@ -83,8 +84,7 @@ inline bool minimise(Arena& arena, const LimitedRows& p, const FreeSpace& f, con
     const int standing = space.count;
     for (int i = 0; i < m; ++i) off[i] = e[i] - padded_product(B + i * wide, y, wide);
     for (int i = 0; i < m && space.count < d; ++i) {
-      const double* row = B + i * wide;
-      space.count += space.split(row, Cascade<double>::dependent * std::sqrt(padded_product(row, row, wide))) > 0.0;
+      space.count += space.split(B + i * wide, squares[i], Cascade<double>::dependent * std::sqrt(squares[i])) > 0.0;
     }
     const int moves = space.count - standing;
     space.count = standing;
@@ -155,15 +155,24 @@ inline bool minimise(Arena& arena, const LimitedRows& p, const FreeSpace& f, con
   return false;
 }
 
-/// Factors of a level's rows in its directions N (m x n): [A; F] N^T = Q R.
+/// Factors of a level's rows in its directions N (m x n): [A; F] N^T = Q R. If each row has added one direction, A N^T is triangular: then N contains
+/// the directions in the opposite order, and Q reverses the rows.
 struct LevelFactors {
   int k, rows, m, high;  // rows of the level; of [A; F]; columns; length of the padded columns of Q
-  double *Q = nullptr, *R;  // m x high; R[j m + i] is R_ij
+  const double *Q = nullptr, *R = nullptr;  // m x high, null if it reverses the rows; R[j m + i] is R_ij
 
   LevelFactors() = default;
-  /// F: additional rows of damping, or null.
-  LevelFactors(Arena& arena, const LimitedRows& p, int l, const double* F, const double* N, int count)
+  /// F: additional rows of damping, or null. `spanned`: true if N contains the directions of the cascade without limits.
+  LevelFactors(Arena& arena, const LimitedRows& p, int l, const double* F, const double* N, int count, bool spanned)
       : k(p.level[l + 1] - p.level[l]), rows(k * (F ? 2 : 1)), m(count), high(padded(rows)) {
+    if (spanned && p.reversed(l, m)) {
+      double* entry = arena.take<double>(m * m);
+      R = entry;
+      for (int j = 0; j < m; ++j)
+        for (int i = 0; i < m; ++i)
+          entry[j * m + i] = i > j ? 0.0 : scalar_product(p.A + (p.level[l] + k - 1 - i) * p.n, N + j * p.n, p.n);
+      return;
+    }
     ActiveRows columns(arena, high, m);
     for (int j = 0; j < m; ++j) product(p, l, F, N + j * p.n, columns.row), columns.add(columns.row);
     Q = columns.q, R = columns.L;
@@ -179,36 +188,42 @@ struct LevelFactors {
     double* off = arena.take<double>(high);
     product(p, l, F, x, off);
     for (int i = 0; i < k; ++i) off[i] -= p.b[p.level[l] + i];
-    for (int j = 0; j < m; ++j) e[j] = -padded_product(Q + j * high, off, high);
+    project(off, e);
+    for (int j = 0; j < m; ++j) e[j] = -e[j];
+  }
+  /// Compute Q^T v (m).
+  void project(const double* v, double* to) const {
+    for (int j = 0; j < m; ++j) to[j] = Q ? padded_product(Q + j * high, v, high) : v[m - 1 - j];
   }
 };
 
-/// Move x (n) to an estimate of the solution of level l and all later levels within the limits. `first`: number of directions of the levels before l;
-/// `factors`: of all levels, added if missing. Returns true if x is within the limits; otherwise x is not changed.
+/// Compute an estimate y of the solution of level l and all later levels within the limits, relative to x. `first`: number of directions of the levels
+/// before l; `factors`: of all levels, added if missing. Returns true if y is within the limits; otherwise y is zero.
 inline bool estimate_solution(Arena& arena, const LimitedRows& p, const Ends& s, const FreeSpace& f, int l, int first,
-                              LevelFactors* factors, const double* e, WorkingSet& w, ActiveRows& space, double* x) {
+                              LevelFactors* factors, const double* e, WorkingSet& w, ActiveRows& space, const double* x,
+                              double* y) {
   constexpr double less = 1e-3, least = 1e-6;  // weight of a level relative to the one before, and the least one
   const int d = f.d, n = p.n;
   LevelMetric metric = {d, arena.take<double>(d * d), zeros(arena, f.wide), arena.take<int>(d), arena.take<int>(d)};
-  double *y = zeros(arena, f.wide), *moved = arena.take<double>(n), weight = 1.0, *part = nullptr;
+  double *moved = arena.take<double>(n), weight = 1.0, *part = arena.take<double>(f.wide), *product = nullptr;
   int begin = 0;
   for (int level = l; level < p.levels && begin < d; ++level) {
     const int m = p.mark[level].directions - first - begin;
     if (m == 0) continue;
     LevelFactors& level_factors = factors[level];
-    if (!level_factors.Q) level_factors = LevelFactors(arena, p, level, nullptr, f.N + begin * n, m);
+    if (!level_factors.R) level_factors = LevelFactors(arena, p, level, nullptr, f.N + begin * n, m, true);
     const double scale = weight / *std::max_element(p.size + p.level[level], p.size + p.level[level + 1]);
     weight = std::max(weight * less, least);
     if (level > l) {
       level_factors.right(arena, p, level, nullptr, x, metric.g + begin);
-      part = arena.take<double>(level_factors.high);
+      product = arena.take<double>(level_factors.high);
     } else {
       std::copy(e, e + m, metric.g);
     }
     for (int j = 0; j < begin; ++j) {
-      level_factors.product(p, level, nullptr, f.N + j * n, part);
-      for (int r = 0; r < m; ++r)
-        metric.T[j * d + begin + r] = padded_product(level_factors.Q + r * level_factors.high, part, level_factors.high) * scale;
+      level_factors.product(p, level, nullptr, f.N + j * n, product);
+      level_factors.project(product, part);
+      for (int r = 0; r < m; ++r) metric.T[j * d + begin + r] = part[r] * scale;
     }
     for (int j = begin; j < begin + m; ++j) {
       metric.first[j] = begin, metric.end[j] = begin + m, metric.g[j] *= scale;
@@ -222,9 +237,10 @@ inline bool estimate_solution(Arena& arena, const LimitedRows& p, const Ends& s,
   if (nearest_in_metric(arena, p, f, metric, metric.g, w, y)) {
     project_onto(f, w, space, y);
     std::copy(x, x + n, moved), f.move(y, n, moved);
-    if (within(p, s, moved)) return std::copy(moved, moved + n, x), true;
+    if (within(p, s, moved)) return true;
   }
   w.clear(), space.count = 0;
+  std::fill(y, y + f.wide, 0.0);
   return false;
 }
 
@@ -283,6 +299,13 @@ inline bool approach_motion_limits(Arena& arena, const LimitedRows& p, const End
   return true;
 }
 
+/// Return true if x, of norm `length`, is so far within limit i that the limit is not active.
+inline bool is_clear(const LimitedRows& p, int i, double lower, double upper, const double* x, double length) {
+  const double at = p.along(i, x);
+  const double near = 2.0 * near_end * rounding * (p.terms[i] + 2.0 * p.length[i] * length + std::abs(at));
+  return at - lower > near && upper - at > near;
+}
+
 constexpr int again = 100;  // returned if the cascade must be repeated with hard rows as the highest priority
 
 inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p, Ends& s, double* x, double& damping,
@@ -298,15 +321,16 @@ inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p,
   bool inside = false;  // true if x is within the limits
   bool same = !s.softens;  // true if the solution of all levels so far equals that of the cascade without limits
   bool spans = same;  // true if the directions so far are those of that cascade
-  if (spans) std::copy(p.q, p.q + p.directions * n, cascade.q);
+  if (spans) p.copy_directions(cascade.q);
+  bool known = false;  // true if `ends` are those of x
+  double* ends = arena.take<double>(2 * padded(p.limits));
   LevelFactors* factors = arena.take<LevelFactors>(p.levels);
   std::fill(factors, factors + p.levels, LevelFactors{});
   std::optional<FreeSpace> free;
   const auto pin = [&] {  // limits with lower = upper are equations
     const int before = cascade.directions;
     for (int i = 0; i < p.limits; ++i) {
-      if (s.upper[i] <= s.lower[i] && (s.pins_motion || !p.soft[i]))
-        cascade.add(p.C + i * n, s.upper + i, p.length + i, 1, false);
+      if (s.upper[i] <= s.lower[i] && (s.pins_motion || !p.soft[i])) cascade.add(p.row[i], s.upper + i, p.length + i, 1, false);
     }
     spans = spans && cascade.directions == before, same = same && spans;
     std::copy(cascade.x, cascade.x + n, x);
@@ -339,7 +363,7 @@ inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p,
     if (m == 0) continue;
     const auto reached = [&] {  // the solution without limits
       if (!within(p, s, cascade.x)) return false;
-      std::copy(cascade.x, cascade.x + n, x);
+      std::copy(cascade.x, cascade.x + n, x), known = false;
       return inside = true;
     };
     if ((same || !spanned) && reached()) continue;
@@ -348,22 +372,23 @@ inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p,
     const bool begun = inside && !same && w.count > 0;  // true if the working set of the level before is known
     if (!whole) cascade.add_all_directions();
     cascade.directions = before + m;
-    FreeSpace f(arena, p, N, n - before, whole && free ? &*free : nullptr);
+    FreeSpace f(arena, p, N, n - before, whole && free ? &*free : nullptr, ends);
     if (whole) free.emplace(f);
     ActiveRows space(arena, f.wide, f.d);
-    if (begun) {  // omit limits that are no longer active
+    double* y = zeros(arena, f.wide);
+    if (!known) f.set_ends(p, s, start, inside);
+    if (begun) {  // omit limits that are no longer active; after a motion from the level before, all are
       const double length = norm(start, n);
-      for (int j = w.count - 1; j >= 0; --j)
-        if (f.ratio[w.limit[j]] == 0.0 || place(p, s, w.limit[j], start, length).side_of(s, w.limit[j], -near_end) != w.side[j])
-          w.drop(j);
-      for (int k = 0; k < w.fixed && space.count < f.d; ++k)
-        space.count += space.split(f.copy_row(w.limit[k], space.row), Cascade<double>::dependent) > 0.0;
+      for (int j = w.count - 1; j >= 0; --j) {
+        const int i = w.limit[j];
+        if (f.ratio[i] == 0.0 || (!known && place(p, s, i, start, length).side_of(s, i, -near_end) != w.side[j])) w.drop(j);
+      }
+      project_onto(f, w, space, y, false);
       if (space.count == f.d) continue;  // fixed limits leave no motion
-      space.count = 0;
     }
     LevelFactors& factor = factors[l];
     const double* damping_rows = damped ? F : nullptr;
-    if (!spans || damped || !factor.Q) factor = LevelFactors(arena, p, l, damping_rows, N, m);
+    if (!spans || damped || !factor.R) factor = LevelFactors(arena, p, l, damping_rows, N, m, spanned);
     double* e = arena.take<double>(m);
     const bool continues = begun && w.count > 0;
     if (spanned && !same && !continues) {
@@ -380,13 +405,12 @@ inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p,
     }
     same = false;
     // rows of the level in the free space: B = [R 0], because the rows depend only on the first m directions
-    double *y = zeros(arena, f.wide), *B = zeros(arena, m * f.wide);
+    double* B = zeros(arena, m * f.wide);
     for (int i = 0; i < m; ++i)
       for (int j = i; j < m; ++j) B[i * f.wide + j] = factor.R[j * m + i];
-    f.set_ends(p, s, start, inside);
     factor.right(arena, p, l, damping_rows, start, e);
-    if (!continues && whole && estimate_solution(arena, p, s, f, l, before, factors, e, w, space, start)) {
-      f.set_ends(p, s, start, inside = true), factor.right(arena, p, l, damping_rows, start, e);
+    if (!continues && whole && estimate_solution(arena, p, s, f, l, before, factors, e, w, space, start, y)) {
+      f.include(arena, y), inside = true;
     } else if (!inside) {
       // relax limits of motion if necessary; if that does not suffice, relax hard rows too
       if (!make_feasible(solve, arena, p, s, f, cascade.x, true, w, start)) {
@@ -399,37 +423,67 @@ inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p,
     }
     if (!minimise(arena, p, f, B, e, m, w, space, y)) return -2;
     std::copy(start, start + n, x);
-    f.move(y, n, x);
+    f.move(y, n, x), f.move_ends(arena, y), known = true;
   }
   if (!inside) {
     if (!within(p, s, x, false)) return s.softens ? -1 : (s.softens = report.misses_hard = true, again);
     relax(p, x, s, report.active);
   }
   const double length = norm(x, n);
-  for (int i = 0; i < p.limits; ++i) {
-    const double at = p.along(i, x);
-    const double near = 2.0 * near_end * rounding * (p.terms[i] + 2.0 * p.length[i] * length + std::abs(at));
-    const bool clear = at - s.lower[i] > near && s.upper[i] - at > near;
-    if (report.active[i] == 0 && !clear)
+  for (int i = 0; i < p.limits; ++i)
+    if (report.active[i] == 0 && !is_clear(p, i, s.lower[i], s.upper[i], x, length))
       report.active[i] = static_cast<signed char>(place(p, s, i, x, length).side_of(s, i, -near_end));
-  }
   damping = cascade.damping;
   return s.relaxed || s.softens ? 0 : 1;
 }
 
+/// Solve without the limits of motion that even accelerations several times those of x, the solution without limits, do not reach. The result is the
+/// solution if it is within these limits too. Returns true if it is.
+inline bool solve_near(QuadraticProgramme solve, Arena& arena, const LimitedRows& p, double* x, double& damping,
+                       LimitedReport& report) {
+  const Arena::Scope scope(arena);
+  constexpr double several = 4.0;
+  int *near = arena.take<int>(p.limits), *far = arena.take<int>(p.limits), count = 0, others = 0;
+  double *at = arena.take<double>(p.limits), fastest = 0.0;
+  for (int i = 0; i < p.limits; ++i)
+    if (p.soft[i]) at[i] = p.along(i, x), fastest = std::max(fastest, std::abs(at[i]) * inverse_or_none(p.length[i]));
+  for (int i = 0; i < p.limits; ++i) {
+    const double reach = several * fastest * p.length[i];
+    const bool is_far = p.soft[i] && at[i] - p.lower[i] > reach && p.upper[i] - at[i] > reach;
+    (is_far ? far[others++] : near[count++]) = i;
+  }
+  if (others == 0) return false;
+  const LimitedRows rows = p.part(arena, near, count);
+  Ends s(arena, rows);
+  double* y = arena.take<double>(p.n);
+  LimitedReport found = {arena.take<signed char>(count)};
+  s.copy(rows);
+  std::fill(found.active, found.active + count, static_cast<signed char>(0));
+  if (attempt(solve, arena, rows, s, y, damping, found) != 1) return false;
+  const double length = norm(y, p.n);
+  for (int k = 0; k < others; ++k)
+    if (!is_clear(p, far[k], p.lower[far[k]], p.upper[far[k]], y, length)) return false;
+  std::copy(y, y + p.n, x);
+  std::fill(report.active, report.active + p.limits, static_cast<signed char>(0));
+  for (int k = 0; k < count; ++k) report.active[near[k]] = found.active[k];
+  return true;
+}
+
 }  // namespace limited
 
-/// Solve the cascade within the limits. Returns 1 on success; 0 if limits and hard rows contradict one another; a value below 0 if there is no
-/// solution. If they contradict one another, x approaches the limits of motion by least squares; if this is not sufficient, x violates hard rows too.
+/// Solve the cascade within the limits. x: on entry, the solution without limits. Returns 1 on success; 0 if limits and hard rows contradict one another;
+/// a value below 0 if there is no solution. If they contradict one another, x approaches the limits of motion by least squares; if this is not
+/// sufficient, x violates hard rows too.
 inline int solve_limited(QuadraticProgramme solve, Arena& arena, const LimitedRows& p, double* x, double& damping,
                          LimitedReport& report) {
   const Arena::Scope scope(arena);
-  limited::Ends s = {arena.take<double>(p.limits), arena.take<double>(p.limits)};
+  if (limited::solve_near(solve, arena, p, x, damping, report)) return 1;
+  limited::Ends s(arena, p);
   bool pinned = false;
   for (int i = 0; i < p.limits; ++i) pinned |= p.soft[i] && p.upper[i] <= p.lower[i];
   int flag = limited::again;
   while (flag == limited::again) {
-    if (!s.softens) std::copy(p.lower, p.lower + p.limits, s.lower), std::copy(p.upper, p.upper + p.limits, s.upper);
+    if (!s.softens) s.copy(p);
     std::fill(report.active, report.active + p.limits, static_cast<signed char>(0));
     flag = limited::attempt(solve, arena, p, s, x, damping, report);
     if (flag != 1 && pinned && s.pins_motion) {  // relax limits that contradict one another, including those with lower = upper

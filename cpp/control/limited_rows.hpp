@@ -35,20 +35,36 @@ struct LimitedRows {
   const CascadeMark* mark = nullptr;  // state of that cascade after each level
   const int* pair = nullptr;  // (limits x 2) columns of the nonzero entries of each limit, which may be the same; -1: a dense row
   const double *factor = nullptr, *length = nullptr;  // (limits x 2) these entries; norm of each limit's row
+  const double* const* row = nullptr;  // (limits) each limit's row
 
   void set_factors(Arena& arena, const int* columns) {
     double *factors = arena.take<double>(2 * limits), *lengths = arena.take<double>(limits);
+    const double** rows = arena.take<const double*>(limits);
     for (int i = 0; i < limits; ++i) {
-      const double* row = C + i * n;
+      const double* from = rows[i] = C + i * n;
       const int j = columns[2 * i], k = columns[2 * i + 1];
-      if (j >= 0) factors[2 * i] = row[j], factors[2 * i + 1] = k == j ? 0.0 : row[k];
-      lengths[i] = std::sqrt(j < 0 ? scalar_product(row, row, n)
+      factors[2 * i] = j >= 0 ? from[j] : 0.0, factors[2 * i + 1] = k != j ? from[k] : 0.0;
+      lengths[i] = std::sqrt(j < 0 ? scalar_product(from, from, n)
                                    : factors[2 * i] * factors[2 * i] + factors[2 * i + 1] * factors[2 * i + 1]);
     }
-    pair = columns, factor = factors, length = lengths;
+    pair = columns, factor = factors, length = lengths, row = rows;
+  }
+  /// Return the rows with `count` of the limits.
+  LimitedRows part(Arena& arena, const int* limit, int count) const {
+    LimitedRows to = *this;
+    const auto some = [&](const auto* from, int size) {
+      using Number = std::decay_t<decltype(*from)>;
+      Number* chosen = arena.take<Number>(count * size);
+      for (int i = 0; i < count; ++i)
+        for (int k = 0; k < size; ++k) chosen[i * size + k] = from[limit[i] * size + k];
+      return chosen;
+    };
+    to.limits = count, to.row = some(row, 1), to.lower = some(lower, 1), to.upper = some(upper, 1), to.terms = some(terms, 1);
+    to.soft = some(soft, 1), to.pair = some(pair, 2), to.factor = some(factor, 2), to.length = some(length, 1);
+    return to;
   }
   double along(int i, const double* x) const {
-    if (pair[2 * i] < 0) return scalar_product(C + i * n, x, n);
+    if (pair[2 * i] < 0) return scalar_product(row[i], x, n);
     return factor[2 * i] * x[pair[2 * i]] + factor[2 * i + 1] * x[pair[2 * i + 1]];
   }
   /// Solve the cascade without limits.
@@ -63,6 +79,21 @@ struct LimitedRows {
       marks[l] = {cascade.directions, damped, cascade.damping, x};
     }
     q = cascade.q, directions = cascade.directions, mark = marks;
+  }
+  /// Return true if each row of level l has added one of its m directions, so that it is a combination of this direction and those before. The level
+  /// keeps the order of its directions if it is damped, because the cascade computes them again.
+  bool reversed(int l, int m) const { return m == level[l + 1] - level[l] && !mark[l].damped; }
+  /// Copy the directions of all levels, in the opposite order where `reversed` is true (see LevelFactors).
+  void copy_directions(double* to) const {
+    int first = 0;
+    for (int l = 0; l < levels && first < directions; ++l) {
+      const int end = mark[l].directions, m = end - first;
+      for (int j = 0; j < m; ++j) {
+        const double* direction = q + (reversed(l, m) ? end - 1 - j : first + j) * n;
+        std::copy(direction, direction + n, to + (first + j) * n);
+      }
+      first = end;
+    }
   }
   const double* diagonal = nullptr;  // of the rows of the last level
   void set_diagonal(Arena& arena) {
@@ -107,6 +138,12 @@ struct Ends {
   bool relaxed = false;  // limits of motion were relaxed
   bool softens = false;  // true: hard rows are solved as a level of the highest priority instead of as equations
   bool pins_motion = true;  // true: limits of motion with lower = upper are equations
+
+  Ends(Arena& arena, const LimitedRows& p) : lower(arena.take<double>(p.limits)), upper(arena.take<double>(p.limits)) {}
+  Ends(double* low, double* high) : lower(low), upper(high) {}
+  void copy(const LimitedRows& p) {
+    std::copy(p.lower, p.lower + p.limits, lower), std::copy(p.upper, p.upper + p.limits, upper);
+  }
 };
 
 /// Value `at` of a limit's row at x, with the rounding errors of its bounds. side_of: 1 if the value exceeds the upper bound by more than `margin`
@@ -121,7 +158,7 @@ struct Place {
 /// `length`: norm of x.
 inline Place place(const LimitedRows& p, const Ends& s, int i, const double* x, double length) {
   constexpr double noise = 1e-4;  // relative rounding error of x, divided by `rounding`
-  const double* row = p.C + i * p.n;
+  const double* row = p.row[i];
   double size = p.terms[i] + noise * p.length[i] * length;
   if (const int* k = p.pair + 2 * i; k[0] < 0)
     for (int c = 0; c < p.n; ++c) size += std::abs(row[c] * x[c]);

@@ -24,8 +24,8 @@ struct LevelMetric {
   void solve(double* x) const {
     for (int begin = 0; begin < d; begin = end[begin])
       for (int j = end[begin] - 1; j >= begin; --j) {
-        x[j] /= T[j * d + j];
-        each_in_column(j, [&](int r) { x[r] -= T[j * d + r] * x[j]; });
+        const double to = x[j] /= T[j * d + j];
+        each_in_column(j, [&](int r) { x[r] -= T[j * d + r] * to; });
       }
   }
 };
@@ -41,9 +41,8 @@ inline bool nearest_in_metric(Arena& arena, const LimitedRows& p, const FreeSpac
   const int d = f.d, wide = f.wide, tall = f.tall, limits = p.limits;
   // in z = T (y - goal): low <= G z <= high, by columns; `unit`: inverse norms of the rows
   double *G = arena.take<double>(d * tall), *unit = arena.take<double>(tall), *at = arena.take<double>(tall),
-         *low = arena.take<double>(tall), *high = arena.take<double>(tall), *excess = arena.take<double>(tall),
-         *z = zeros(arena, wide), *row = zeros(arena, wide), *rows = arena.take<double>(d * wide),
-         *pull = arena.take<double>(d + 1), *share = arena.take<double>(d + 1), *change = arena.take<double>(wide);
+         *low = arena.take<double>(tall), *high = arena.take<double>(tall), *z = zeros(arena, wide), *row = zeros(arena, wide),
+         *pull = arena.take<double>(d + 1), *share = arena.take<double>(d + 1);
   for (int begin = d, stop = d; begin > 0; stop = begin) {
     begin = metric.first[stop - 1];
     for (int j = begin; j < stop; ++j) {
@@ -72,24 +71,24 @@ inline bool nearest_in_metric(Arena& arena, const LimitedRows& p, const FreeSpac
   ActiveRows space(arena, wide, d);
   int steps = 2 * (limits + d);
   for (;;) {
-    double most = 0.0;  // of the most violated limit
-    int next = 0;
-    WideDoubles largest = {};
+    double most = 0.0;
+    int next = 0;  // the most violated limit
+    WideDoubles largest = {}, first = {};  // largest excesses; first limits of the vectors that contain them
     for (int i = 0; i < tall; i += width) {
       const WideDoubles below = wide_at(low + i) - wide_at(at + i), above = wide_at(at + i) - wide_at(high + i),
                         off = (below > above ? below : above) * wide_at(unit + i);
-      wide_at(excess + i) = off, largest = off > largest ? off : largest;
+      first = off > largest ? WideDoubles{} + i : first, largest = off > largest ? off : largest;
     }
-    for (int k = 0; k < width; ++k) most = std::max(most, largest[k]);
+    for (int k = 0; k < width; ++k)
+      if (largest[k] > most) most = largest[k], next = static_cast<int>(first[k]) + k;
     if (most <= negligible * size) break;
-    while (excess[next] < most) ++next;
     const int side = at[next] > high[next] ? 1 : -1;
     const double scale = side * unit[next];
     for (int j = 0; j < d; ++j) row[j] = scale * G[j * tall + next];
     double push = 0.0, violation = most;
     for (;;) {
       if (--steps < 0) return false;
-      const double length = space.split(row, dependent);
+      const double length = space.split(row, 1.0, dependent);
       for (int k = 0; k < space.count; ++k) share[k] = space.L[space.count * d + k];
       space.factors(share, space.count);
       // increase the multiplier of this limit until it is satisfied, or until that of an active limit becomes zero
@@ -101,24 +100,17 @@ inline bool nearest_in_metric(Arena& arena, const LimitedRows& p, const FreeSpac
       for (int k = 0; k < w.count; ++k) pull[k] -= step * share[k];
       push += step;
       if (length > 0.0) {
-        const double* along = space.q + space.count * wide;
-        scaled(along, step * length, wide, change);
-        combine(at, G, change, d, tall, at), subtract_scaled(z, change, 1.0, wide);
+        subtract_scaled(z, space.q + space.count * wide, step * length, wide);
         violation -= step * length * length;
       }
       if (released < 0) {
-        std::copy(row, row + wide, rows + w.count * wide);
         pull[w.count] = push, w.add(next, side), ++space.count;
         break;
       }
-      w.drop(released), space.count = released;
+      w.drop(released), space.remove(released);
       std::copy(pull + released + 1, pull + w.count + 1, pull + released);
-      std::copy(rows + (released + 1) * wide, rows + (w.count + 1) * wide, rows + released * wide);
-      for (int k = released; k < w.count; ++k) {
-        if (space.split(rows + k * wide, 0.0) == 0.0) return false;
-        ++space.count;
-      }
     }
+    combine(nullptr, G, z, d, tall, at);
   }
   metric.solve(z);
   for (int j = 0; j < d; ++j) y[j] = goal[j] + z[j];
