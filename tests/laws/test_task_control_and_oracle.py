@@ -471,6 +471,38 @@ def test_limits_of_power_and_motion(name, what):
     assert acted
 
 
+@pytest.mark.parametrize("speed", [0.25, 0.3, 0.35])
+def test_a_limit_far_from_the_motion_without_limits(speed):
+    """A weak motor leaves the motion to a slider that is almost perpendicular to it, whose largest velocity without limits would be far."""
+    b = sarrus.Builder(gravity=(0, 0, 0))
+    parent = "ground"
+    for name, axis in (("x", (1, 0, 0)), ("y", (0.1, 1, 0)), ("z", (0.09, 0, 1))):
+        b.add_body(name, sarrus.Inertia.sphere(1.0, 0.1))
+        b.add_joint(f"along {name}", sarrus.Prismatic(axis), parent, name, actuated=True)
+        parent = name
+    robot = b.build()
+    q, v, X = robot.neutral(), np.zeros(3), np.eye(4)
+    X[0, 3] = 1.0
+    task = control.FrameTask("z", X, components="tx", stiffness=1.0)
+    wanted = [oracle.frame_task(robot, q, v, "z", X, stiffness=1.0, rows=slice(3, 4))]
+    free = oracle.solve(robot, q, v, wanted).found
+    weak, horizon = np.array([0.5, 100.0, 100.0]) * [abs(free["efforts"][0]), 1.0, 1.0], 0.05
+    largest = speed / horizon
+    assert largest - free["acceleration"][2] > 4.0 * np.abs(free["acceleration"]).max()
+    bounds = (
+        *oracle.effort_limits(-weak, weak),
+        *oracle.acceleration_limits(np.eye(3)[[2]], [-largest], [largest]),
+    )
+    limits = control.Limits(
+        effort=dict(zip(robot.actuated, weak.tolist(), strict=True)),
+        velocity={"along z": speed},
+        position={},
+        horizon=horizon,
+    )
+    here, _ = compare(robot, q, v, [task], wanted, limits=limits, bounds=bounds)
+    assert "motion of 'along z'" in here.active
+
+
 def sweeping(name, limits=None):
     """Return the run and the controller of a robot whose tool moves back and forth, with or without limits."""
     robot = getattr(sarrus.mechanisms, name)()
