@@ -28,6 +28,7 @@ class SharesInLanes {
     if (!used_[at]) used_[at] = true, value_[at] = P(0.0);
     lane(value_[at], l) = x;
   }
+  /// Order the entries by rows; necessary before products.
   void compress() {
     int count = 0;
     for (int i = 0; i < rows_; ++i) {
@@ -66,6 +67,7 @@ class SharesInLanes {
   P* value_;
 };
 
+/// Cone problems of one step of each lane.
 class RestingCones {
   using P = SideBySide;
 
@@ -73,7 +75,8 @@ class RestingCones {
   P *G, *w, *p;  // (n, n), (n), (n): as in ConeProblem; p: guess, then solution
   P *friction, *present;  // (contacts): coefficient; 1 if the problem has this contact, else 0
   P *shift, *before;  // (n): part of w that is no velocity; velocities before the impulses
-  P natural_map, pushed, primal, dual, complementarity, work;  // results; pushed: 1 if impulses exceed rounding errors
+  // results: as in ConeSolution and ConeResiduals; pushed: 1 if impulses exceed rounding errors
+  P natural_map, pushed, primal, dual, complementarity, work;
 
   RestingCones(Arena& arena, int rows)
       : G(arena.take<P>(rows * rows)),
@@ -101,7 +104,7 @@ class RestingCones {
     for (int i = 0; i < contacts_; ++i) project(friction[i], p + 3 * i, p + 3 * i);
     velocities(p);
     P rests = tried * (P(1.0) - separates) * choose_active(softness, active_), moves = rests;
-    P rows = P(0.0), lifted = P(0.0);  // lifted: impulses of contacts that do not press
+    P rows = P(0.0), lifted = P(0.0);  // rows of the lane's own problem; impulses of contacts that do not press
     for (int i = 0; i < n_; ++i) lifted += abs(p[i] * (P(1.0) - active_[i])), p[i] *= active_[i];
     for (int i = 0; i < contacts_; ++i) rows += P(3.0) * present[i];
     if (any(lifted > P(0.0))) velocities(p);
