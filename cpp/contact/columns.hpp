@@ -246,22 +246,35 @@ SARRUS_NOINLINE inline RowMotions inverse_along_rows(const LoopEquation<SideBySi
     if (left >= 3 && left < 6) solve_row_packets<3>(e, f, arena, entries, b, motions), b += 3;
     if (left >= 6) solve_row_packets<6>(e, f, arena, entries, b, motions), b += 6;
   }
-  P largest = P(0.0);
-  std::fill(G, G + count * count, P(0.0));
-  for (int i = 0; i < count; ++i) {
-    P *row = G + i * count, correction = P(0.0);
-    const auto add = [&](const P& share, const P* motion) SARRUS_INLINED {
-      for (int j = i; j < count; ++j) row[j] += share * motion[j];
-    };
-    for (int k = entries.first[i]; k < entries.first[i + 1]; ++k) add(entries.value[k], &motions.of(entries.unknown[k], 0));
-    for (int r = 0; r < rows; ++r) {
-      const P *y = &motions.of(place[r], 0), by = f.mu[r] * y[i];
-      add(-by, y), correction += by * y[i];
+  constexpr int block = 4;  // columns whose sums are in registers
+  for (int i = 0; i < count; ++i)
+    for (int j = i; j < count; j += block) {
+      const int columns = std::min(block, count - j);
+      P sums[block] = {P(0.0), P(0.0), P(0.0), P(0.0)};
+      for (int k = entries.first[i]; k < entries.first[i + 1]; ++k) {
+        const P *motion = &motions.of(entries.unknown[k], j), share = entries.value[k];
+        for (int c = 0; c < block; ++c)
+          if (c < columns) sums[c] += share * motion[c];
+      }
+      for (int c = 0; c < block; ++c)
+        if (c < columns) G[i * count + j + c] = sums[c];
     }
-    for (int j = i + 1; j < count; ++j) G[j * count + i] = row[j];
-    const P g = abs(row[i]), nothing = select(correction > P(0.0), P(1.0), P(0.0));
+  P largest = P(0.0);
+  for (int i = 0; i < count; ++i) {
+    P correction = P(0.0);
+    for (int r = 0; r < rows; ++r) correction += f.mu[r] * square(motions.of(place[r], i));
+    const P g = abs(G[i * count + i] - correction), nothing = select(correction > P(0.0), P(1.0), P(0.0));
     const P ratio = select(g > P(0.0), correction / select(g > P(0.0), g, P(1.0)), nothing);
     largest = select(ratio > largest, ratio, largest);
+  }
+  // as in correct_for_mu(), only in lanes in which the corrections exceed rounding errors
+  const P corrects = select(largest > P(cones::negligible), P(1.0), P(0.0));
+  for (int i = 0; i < count; ++i) {
+    for (int r = 0; r < rows && any(corrects > P(0.5)); ++r) {
+      const P *y = &motions.of(place[r], 0), by = corrects * f.mu[r] * y[i];
+      for (int j = i; j < count; ++j) G[i * count + j] -= by * y[j];
+    }
+    for (int j = i + 1; j < count; ++j) G[j * count + i] = G[i * count + j];
   }
   sufficient = select(largest > P(cones::corrected), P(0.0), P(1.0));
   return motions;

@@ -1,10 +1,11 @@
 // Steps with rigid contacts of several runs in lanes. The equation of the kick, its factor, bias forces and closed loops (contact_kick.hpp) are computed
-// for all lanes at once; contact points, their responses and cones, lane by lane (contact_step.hpp). A lane takes the step alone, from its beginning,
-// if its first attempt fails, or if stages are projected onto the loops. No lane affects another one: the bits of a run do not depend on its company.
+// for all lanes at once, and so are the responses of contacts, and the cones of contacts that rest (resting_cones.hpp). Contact points and other cones are
+// computed lane by lane (contact_step.hpp). A lane takes the step alone, from its beginning, if its first attempt fails, or if stages are projected onto the loops. No lane affects another one: the bits of a run do not depend on its company.
 #pragma once
 
 #include "../simulation/advance.hpp"
 #include "packets.hpp"
+#include "resting_cones.hpp"
 
 namespace sarrus {
 namespace {
@@ -129,7 +130,7 @@ class ContactLanes {
       me.rows = &choose_rows_of_lane(*me.step);
       count = std::max(count, me.rows->fewer);
     }
-    if (count > 0) solve_contacts(count, impulse);
+    if (count > 0) solve_contacts(count);
     for (int l = 0; l < width; ++l) {
       Lane& me = lane_[l];
       if (me.attempts()) me.alone = !(me.exact ? complete_lane(*me.step, me.solution) : push_lane(*me.step));
@@ -137,18 +138,24 @@ class ContactLanes {
     together(v_end, kick_.v_end), together(impulse, kick_.impulse), together(z_, x_.z);
   }
 
-  /// Solve the cone problems, and compute the solutions with their impulses. count: largest number of rows. `impulse`: impulses of all lanes.
-  void solve_contacts(int count, const Apart& impulse) {
+  /// Solve the cone problems, and compute the solutions with their impulses. count: largest number of rows.
+  void solve_contacts(int count) {
     const LoopEquation<P>& e = *kick_.equation;
     const int nv = tree_.nv, n = nv + e.matrix.rows, *unknown = e.matrix.plan.unknown;
-    P *J = zeros_of(count * nv), *G = arena_.take<P>(count * count), *forces = zeros_of(count), sufficient, error;
-    for (int l = 0; l < width; ++l)
-      for (int k = 0; lane_[l].rows && k < lane_[l].rows->fewer * nv; ++k) lane(J[k], l) = lane_[l].rows->J[k];
+    P *J = arena_.take<P>(count * nv), *G = arena_.take<P>(count * count), *forces = zeros_of(count), sufficient, error;
+    const Apart rows = {arena_.take<double>(static_cast<std::size_t>(width * count * nv)), count * nv};
+    for (int l = 0; l < width; ++l) {
+      const int own = lane_[l].rows ? lane_[l].rows->fewer * nv : 0;
+      if (own > 0) std::copy_n(lane_[l].rows->J, own, rows[l]);
+      std::fill(rows[l] + own, rows[l] + rows.size, 0.0);
+    }
+    together(rows, J);
     const RowMotions motions = inverse_along_rows(e, kick_.factor, arena_, count, J, G, sufficient);
+    const P rest = solve_resting(count, J, G, sufficient, forces);
     for (int l = 0; l < width; ++l) {
       Lane& me = lane_[l];
       const int own = me.attempts() ? me.rows->fewer : 0;
-      if (own == 0) continue;
+      if (own == 0 || lane(rest, l) > 0.5) continue;
       me.exact = lane(sufficient, l) > 0.5;
       if (!me.exact) continue;
       double* fewer = arena_.take<double>(own * own);
@@ -164,8 +171,8 @@ class ContactLanes {
       for (int i = 0; i < count; ++i) moved += motions.of(k, i) * forces[i];
       x[unknown[k]] = kick_.free[unknown[k]] + moved;
     }
-    together(impulse, b);
-    for (int k = 0; k < n; ++k) b[k] = k < nv ? e.b[k] + b[k] : e.b[k];
+    std::copy(e.b, e.b + n, b);
+    for (int i = 0; i < count; ++i) subtract_scaled(b, J + i * nv, -forces[i], nv);
     const P accurate = correct_once(e, kick_.factor, arena_, b, x, error);
     const Apart solution = apart(x, n);
     for (int l = 0; l < width; ++l) {
@@ -173,6 +180,64 @@ class ContactLanes {
       if (!me.attempts() || !me.exact || me.rows->count == 0 || lane(accurate, l) < 0.5) continue;
       me.solution = solution[l], me.step->kick().residual = lane(error, l);
     }
+  }
+  /// Solve the cone problems whose contacts rest, from the inverse G along the rows J. Adds the forces along these rows. Returns 1 in the lanes that are
+  /// solved, else 0.
+  P solve_resting(int count, const P* J, const P* G, const P& sufficient, P* forces) {
+    const Arena::Scope scope(arena_);
+    const int nv = tree_.nv;
+    const auto goes = [&](int l) {
+      return lane_[l].attempts() && lane_[l].rows->count > 0 && lane(sufficient, l) > 0.5 && lane_[l].step->may_rest();
+    };
+    int rows = 0;
+    for (int l = 0; l < width; ++l) rows = goes(l) ? std::max(rows, lane_[l].rows->count) : rows;
+    if (rows == 0) return P(0.0);
+    RestingCones problems(arena_, rows);
+    SharesInLanes share(arena_, rows, count);
+    P tried = P(0.0);
+    for (int l = 0; l < width; ++l) {
+      if (!goes(l)) continue;
+      const auto& [problem, J_all, w, p, shift, expands, rebound, combined, G_all, least] = lane_[l].step->chosen();
+      lane(tried, l) = 1.0;
+      for (int i = 0; i < problem.contacts; ++i)
+        lane(problems.friction[i], l) = problem.friction[i], lane(problems.present[i], l) = 1.0;
+      for (int i = 0; i < problem.rows; ++i) {
+        lane(problems.w[i], l) = w[i], lane(problems.p[i], l) = p[i], lane(problems.shift[i], l) = shift[i];
+        const double* from = combined.share + i * CombinedRows::width;
+        for (int k = 0; k < 6; ++k)
+          if (from[k] != 0.0) share.set(i, combined.first[i] + k, l, from[k]);
+      }
+    }
+    share.compress();
+    P *along = arena_.take<P>(count * rows), *speed = arena_.take<P>(count), *freedom = arena_.take<P>(count);
+    for (int c = 0; c < count; ++c) {
+      const P* mobility = kick_.equation->matrix.mobility;
+      P squares = P(0.0);
+      for (int k = 0; k < nv; ++k) squares += square(J[c * nv + k]) * mobility[k];
+      speed[c] = scalar_product(J + c * nv, static_cast<const P*>(x_.v), nv), freedom[c] = sqrt(squares);
+      // rows that the loops lock are treated lane by lane
+      tried *= select(squares > P(0.0), select(G[c * count + c] > P(cones::locked) * squares, P(1.0), P(0.0)), P(1.0));
+    }
+    for (int i = 0; i < rows; ++i)
+      share.multiply(i, G, count, count, [&](int c, const P& sum) SARRUS_INLINED { along[c * rows + i] = sum; });
+    for (int i = 0; i < rows; ++i) {
+      P* row = problems.G + i * rows;
+      share.multiply(i, along, rows, i + 1, [&](int j, const P& sum) SARRUS_INLINED { row[j] = problems.G[j * rows + i] = sum; });
+      problems.before[i] = share.sum(i, [&](int c, const P& x) { return x * speed[c]; });
+      const P most_free = share.sum(i, [&](int c, const P& x) { return abs(x) * freedom[c]; });
+      tried *= select(row[i] > P(cones::locked) * square(most_free), P(1.0), P(1.0) - problems.present[i / 3]);
+    }
+    const P solved = problems.solve(tried);
+    const Apart impulses = apart(problems.p, rows);
+    for (int l = 0; l < width; ++l) {
+      if (lane(solved, l) < 0.5) continue;
+      const auto of_lane = [&](const P& x) { return lane(x, l); };
+      lane_[l].step->accept(
+          impulses[l], of_lane(problems.natural_map), of_lane(problems.pushed) > 0.5,
+          {of_lane(problems.primal), of_lane(problems.dual), of_lane(problems.complementarity), of_lane(problems.work)});
+    }
+    for (int i = 0; i < rows; ++i) share.sum(i, [&](int c, const P& x) { return forces[c] += x * (solved * problems.p[i]); });
+    return solved;
   }
   P* zeros_of(int size) {
     P* values = arena_.take<P>(size);

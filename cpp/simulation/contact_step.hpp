@@ -49,6 +49,8 @@ namespace contact_steps {
 constexpr int halvings = 2;
 /// A hit: in the energy norm, the velocity differs from the prediction with the last step's impulses by more than this fraction of the velocities.
 constexpr double hit_ratio = 0.1;
+/// Largest number of rows of a cone problem that is solved in lanes: the matrices of larger ones do not fit into the first cache.
+constexpr int most_rows_in_lanes = 48;
 }  // namespace contact_steps
 
 /// Treatment of small gaps: the actual distance; only the part that impulses can close; or zero. See the attempts above.
@@ -106,6 +108,29 @@ class ContactStep {
     collect();
     return active_->combined;
   }
+  /// Active rows: those of contacts, of their moments, then rows whose impulse is in an interval. G of these rows is computed later.
+  struct Packed {
+    ConeProblem problem;
+    double *J, *w, *p, *shift;
+    double* expands;  // (contacts) coefficient e by Poisson's law, or 0
+    double* rebound;  // (contacts) e u_n by Newton's law, or 0; it is included in `shift`
+    CombinedRows combined{};
+    double *G = nullptr, *least = nullptr;
+  };
+  const Packed& chosen() const { return *active_; }
+  /// Return true if the problem of these rows consists of contacts that neither bounce nor have moments.
+  bool may_rest() const {
+    const ConeProblem& problem = active_->problem;
+    bool rests = problem.rows == 3 * problem.contacts && problem.rows <= contact_steps::most_rows_in_lanes;
+    for (int i = 0; i < problem.contacts; ++i) rests &= active_->rebound[i] == 0.0 && active_->expands[i] == 0.0;
+    return rests;
+  }
+  /// Use the solution p of this problem, which has the least norm.
+  void accept(const double* p, double natural_map, bool pushes, const ConeResiduals& residuals) {
+    const int n = active_->problem.rows;
+    std::copy_n(p, n, active_->p), std::copy_n(p, n, active_->least);
+    left_ = {natural_map, residuals}, pushed_ |= pushes;
+  }
   /// Solve the cone problem of these rows, with G of the rows by which they are expressed. Returns the impulses along these, or null if the cones were
   /// not solved.
   const double* solve_chosen(double* fewer) {
@@ -116,7 +141,6 @@ class ContactStep {
     else
       combine_inverse(*kick_.equation, arena_, combined, active_->J, fewer, active_->G);
     if (!solve_cones()) return nullptr;
-    std::fill(kick_.impulse, kick_.impulse + nv_, 0.0), add_impulses();
     return combined.forces(active_->p, doubles(combined.fewer));
   }
   /// Compute the velocities after the kick. x: the solution with the impulses of solve_chosen(), or null if it is not known accurately. Returns false
@@ -205,15 +229,6 @@ class ContactStep {
     std::copy(first, first + nv_, v_end), std::copy(reported, reported + nz, x_.z), std::copy_n(impulse, size, kick_.impulse);
   }
 
-  /// Active rows: those of contacts, of their moments, then rows whose impulse is in an interval. G of these rows is computed later.
-  struct Packed {
-    ConeProblem problem;
-    double *J, *w, *p, *shift;
-    double* expands;  // (contacts) coefficient e by Poisson's law, or 0
-    double* rebound;  // (contacts) e u_n by Newton's law, or 0; it is included in `shift`
-    CombinedRows combined{};
-    double *G = nullptr, *least = nullptr;
-  };
   Packed pack(StepRows& rows, const double* v_free) {
     int n = 0, contacts = 0, moments = 0;
     for (const StepRow& row : rows) {

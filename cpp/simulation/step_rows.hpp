@@ -171,13 +171,30 @@ class StepRows {
       return;  // if two corners touch, the rate of the normal is undefined
     bend(row, point.at.distance, moving_bias(k, {row.first, row.second, row.friction}, row.position, row.axes, at));
   }
-  /// Compute the rates of a contact point and of its normal, by central differences between `moment` seconds before and after. Returns false if the
-  /// point does not persist, or if the function of the caller failed.
+  /// Compute the rates of a contact point and of its normal: of a point on a plane whose corner or centre is fixed in the other body, from the velocities
+  /// of the bodies; of another point, by central differences between `moment` seconds before and after. Returns false if the point does not persist, or
+  /// if the function of the caller failed.
   bool move(const StepRow& row, const CollisionContacts& all, const TouchingPoint<double>& point, const Kinematics<double>& k,
             double moment, MovingPlace& at) {
     const auto [i, j] = all.scene->shapes_of(point.pair);
     const PlacedShape &first_shape = all.scene->shapes[i], &second_shape = all.scene->shapes[j];
     const PairFunction& function = all.scene->function(point.pair);
+    const int body = all.scene->on_a_plane(point.pair).first;  // -1: no plane
+    const bool stands = first_shape.shape.kind != ShapeKind::plane;
+    const LinkMotion<double>&moving = k.link[stands ? row.first : row.second], &plane = k.link[stands ? row.second : row.first];
+    const auto velocity = [](const LinkMotion<double>& link, const Vec3<double>& p) {
+      return Vec3<double>(link.V.linear + cross(link.V.angular, Vec3<double>(p - link.X.p)));
+    };
+    const Shape& shape = (stands ? first_shape : second_shape).shape;
+    if (body >= 0 && shape.kind != ShapeKind::cylinder && shape.kind != ShapeKind::ellipsoid) {
+      const bool round = shape.kind == ShapeKind::sphere || shape.kind == ShapeKind::capsule;
+      const Vec3<double> normal = row.axes.row(0), up = stands ? normal : Vec3<double>(-normal);
+      const Vec3<double> centre = row.position + up * ((round ? shape.radius : 0.0) + 0.5 * point.at.distance);
+      const Vec3<double> passes = velocity(moving, centre) - velocity(plane, centre);
+      // the point is midway between the centre's surface and the plane
+      at.p_dot = velocity(plane, row.position) + passes - up * (0.5 * dot(up, passes)), at.n_dot = cross(plane.V.angular, normal);
+      return true;
+    }
     if (point.pair != moved_pair_) {  // points of a pair are contiguous
       moved_pair_ = point.pair, moved_by_ = moment;
       // coordinates are relative to the point, to avoid rounding far from the origin; this is not possible for a function of the caller, which may
@@ -214,11 +231,9 @@ class StepRows {
       at.p_dot = (last.position - first.position) / span, at.n_dot = (last.normal - first.normal) / span;
       return true;
     }
-    if (all.scene->on_a_plane(point.pair).first < 0) return false;
-    // a point that was added from the last step is a corner of a shape on a plane
-    const bool stands = first_shape.shape.kind != ShapeKind::plane;
-    const LinkMotion<double>&body = k.link[stands ? row.first : row.second], &plane = k.link[stands ? row.second : row.first];
-    at.p_dot = body.V.linear + cross(body.V.angular, Vec3<double>(row.position - body.X.p));
+    if (body < 0) return false;
+    // a point that was added from the last step is fixed in the body
+    at.p_dot = velocity(moving, row.position);
     at.n_dot = cross(plane.V.angular, Vec3<double>(row.axes.row(0)));
     return true;
   }

@@ -292,9 +292,9 @@ class Setup:
         """
         nq, nv, counted = self.mechanism.nq, self.mechanism.nv, core.counted
         x, begun = np.zeros((len(q), core.size)), np.full(len(q), Status.FINISHED, np.int8)
-        # SIMD lanes round the last digits differently, and impacts amplify the difference. Therefore methods that simulate one run at a time also
-        # compute their initial states one at a time
-        singly = len(q) == 1 or METHODS[self.method].rigid
+        # SIMD lanes round the last digits differently, and impacts amplify the difference. Therefore methods with impacts close the loops of one
+        # initial state at a time
+        singly = len(q) == 1 or (METHODS[self.method].rigid and (self._varied or counted or bool(near)))
         for rows in range(len(q)) if singly else shares(len(q), BLOCK * threads):
             single = isinstance(rows, int) and self._varied
             mechanism = self.mechanism[rows] if single else self.mechanism._of_rows(np.arange(len(q))[rows])
@@ -320,14 +320,21 @@ class Setup:
         The Status is INVALID_STATE if the loops stay open, and INCONSISTENT_CONSTRAINTS if no velocity is consistent with the constraints.
         """
         options: dict[str, Any] = {"threads": threads, "return_status": True}
+
+        def project(close: Callable[..., Any], *states: Array) -> tuple[Array, Array]:
+            if q.ndim == 1 or not METHODS[self.method].rigid:
+                return close(*states, **options)
+            results = [close(*state, **options) for state in zip(*states, strict=True)]
+            return np.array([x for x, _ in results]), np.array([status for _, status in results])
+
         q, off = mechanism.normalize(q, **options)
         unsound = (off != 0) | ~np.isfinite(v).all(axis=-1)
         if not mechanism.nc or self.stabilisation == "none":
             return q, v, np.where(unsound, Status.INVALID_STATE, Status.FINISHED)
         options["time"] = time
         requested, v = _replaced(unsound, mechanism, q, v)
-        q, lost = mechanism.project_configuration(requested, **options)
-        v, status = mechanism.project_velocity(q, v, **options)
+        q, lost = project(mechanism.project_configuration, requested)
+        v, status = project(mechanism.project_velocity, q, v)
         closed = ~unsound & (lost == 0) & ((status == Status.FINISHED) | (status == Status.INCONSISTENT_CONSTRAINTS))
         closed &= moved_by_closing(mechanism, requested, q).max(axis=-1, initial=0.0) <= ELSEWHERE
         return q, v, np.where(closed, status, Status.INVALID_STATE)
