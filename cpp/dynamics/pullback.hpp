@@ -47,12 +47,13 @@ namespace sarrus {
 template <class T> struct Covectors {
   Force<T> S, S1, S2, W;
   bool of_velocities = false;  // true: S2 and W are zero
+  bool has_W = true;  // false: W is zero
 
   static Covectors zero() {
     const Force<T> none = Force<T>::zero();
     return {none, none, none, none};
   }
-  Covectors operator-() const { return {S * T(-1.0), S1 * T(-1.0), S2 * T(-1.0), W * T(-1.0), of_velocities}; }
+  Covectors operator-() const { return {S * T(-1.0), S1 * T(-1.0), S2 * T(-1.0), W * T(-1.0), of_velocities, has_W}; }
 };
 
 /// Derivatives of a scalar by the motion of a body, in its axes at its origin: a*, dw*, w*, u*, (W*, U*) and X* in the head of this file.
@@ -65,6 +66,10 @@ template <class T> struct LinkCotangent {
     a += b.a, dw += b.dw, w += b.w, u += b.u, W += b.W, X += b.X;
     return *this;
   }
+};
+/// Derivatives by the displacement and velocity of a body, in world axes about its origin.
+template <class T> struct VelocityCotangent {
+  Force<T> S, S1;
 };
 /// Derivatives by the motion of a joint: by its displacement (E), V and A.
 template <class T> struct JointCotangent {
@@ -160,9 +165,14 @@ template <class T> class Pullback {
   }
 
   void clear() {
-    has_bodies_ = false;
+    has_bodies_ = of_velocities_ = false;
     clear(sum_, tree_.links);
     if (body_sum_) clear(body_sum_, tree_.bodies);
+  }
+  /// Begin the sums of a scalar that depends on q and velocities only, for inward_of_velocities(). The mechanism has loops.
+  void clear_velocities() {
+    of_velocities_ = true;
+    clear(velocity_sum_, tree_.links);
   }
   /// Enable sums for the bodies of the description, which by_placements() needs. Call before covectors are added.
   void keep_bodies() {
@@ -213,6 +223,11 @@ template <class T> class Pullback {
   /// Add covectors for two links whose interaction depends only on their relative motion. The second link receives e, the first link the opposite
   /// covectors.
   void add_between(const int* link, const int* body, const Covectors& e, const Vec& p, bool in_force = false) {
+    if (of_velocities_) {
+      add_velocities(link[1], e, p, [](Force<T>& sum, const Force<T>& f) SARRUS_INLINED { sum += f; });
+      add_velocities(link[0], e, p, [](Force<T>& sum, const Force<T>& f) SARRUS_INLINED { sum -= f; });
+      return;
+    }
     add(link[1], body[1], e, p, in_force);
     add(link[0], body[0], -e, p, in_force);
   }
@@ -376,25 +391,25 @@ template <class T> class Pullback {
       });
     }
   }
-  /// Sum inwards and add the derivatives by q, for a scalar that depends on q and velocities only.
+  /// Sum inwards and add the derivatives by q, for a scalar that depends on q and velocities only: S . (E_S - V_p x* E_S').
   void inward_of_velocities(T* by_q) {
     for (int i = tree_.links - 1; i > 0; --i) {
       const Link& b = tree_.link[i];
-      const Cotangent& c = sum_[i];
-      const Transform<T>& X = work_.link[i].X;
-      const Vec w0 = transpose_times(X.R, work_.link[b.parent].w), u0 = velocity_at_rest(i, b.parent);
-      const Force<T> E = {c.X.angular + cross(c.w, w0) + cross(c.u, u0), c.X.linear + cross(c.u, w0)};
+      const VelocityCotangent<T>& c = velocity_sum_[i];
+      const Transform<T>& X = k_.link[i].X;
+      const auto in_link = [&](const Force<T>& f) SARRUS_INLINED {
+        return Force<T>{transpose_times(X.R, f.angular), transpose_times(X.R, f.linear)};
+      };
+      const Force<T> E = in_link(c.S + cross_force(V_about(b.parent, X.p), c.S1) * T(-1.0));
       visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
         T by[decltype(joint)::most];
         joint.subspace(work_.columns + b.iv).project(E, by);
         for (int k = 0; k < joint.nv; ++k) by_q[b.iv + k] += by[k];
       });
-      for (int k = b.iv; change_ && !has_constant_columns(b) && k < b.iv + b.nv; ++k)
-        by_q[k] += dot(change_[k].g, Force<T>{c.w, c.u});
+      for (int k = b.iv; change_ && !has_constant_columns(b) && k < b.iv + b.nv; ++k) by_q[k] += dot(change_[k].g, in_link(c.S1));
       if (b.parent == 0) continue;
-      Cotangent& to = sum_[b.parent];
-      const Vec u = X.R * c.u;
-      to.u += u, to.w += X.R * c.w + cross(X.p, u), to.X += X.to_parent(c.X);
+      const Vec r = X.p - k_.link[b.parent].X.p;
+      velocity_sum_[b.parent].S += about(c.S, r), velocity_sum_[b.parent].S1 += about(c.S1, r);
     }
   }
 
@@ -402,14 +417,14 @@ template <class T> class Pullback {
   /// Return ax G, with ax G . b = tr(G^T skew(b)).
   static SARRUS_INLINE Vec ax(const Mat3<T>& G) { return vec3<T>(G(2, 1) - G(1, 2), G(0, 2) - G(2, 0), G(1, 0) - G(0, 1)); }
 
-  static void clear(Cotangent* c, int count) {
-    constexpr int numbers = sizeof(Cotangent) / sizeof(T);
+  template <class Sum> static void clear(Sum* c, int count) {
+    constexpr int numbers = sizeof(Sum) / sizeof(T);
     std::fill(reinterpret_cast<T*>(c), reinterpret_cast<T*>(c) + numbers * count, T(0.0));
   }
 
   /// Compute poses and motions in the world, and linear velocities in the links' axes.
   void place() {
-    u_ = arena_.take<Vec>(tree_.links);
+    u_ = arena_.take<Vec>(tree_.links), velocity_sum_ = arena_.take<VelocityCotangent<T>>(tree_.links);
     k_.link = arena_.take<LinkMotion<T>>(tree_.links), k_.column = k_.column_dot = nullptr;
     const Vec gravity = cast<T>(tree_.gravity);
     for (int i = 0; i < tree_.links; ++i) {
@@ -446,6 +461,13 @@ template <class T> class Pullback {
     add_on_link(i, e, p, false, c);
     return c;
   }
+  /// Pass the covectors S and S', about the link's origin, to add(sum, covector).
+  template <class Add> SARRUS_INLINE void add_velocities(int i, const Covectors& e, const Vec& p, Add add) {
+    const Vec r = p - k_.link[i].X.p;
+    add(velocity_sum_[i].S, about(e.S, r)), add(velocity_sum_[i].S1, about(e.S1, r));
+  }
+  /// Return a force f that acts at r, about the origin.
+  static SARRUS_INLINE Force<T> about(const Force<T>& f, const Vec& r) { return {f.angular + cross(r, f.linear), f.linear}; }
   void add_on_link(int i, const Covectors& e, const Vec& p, bool in_force, Cotangent& to) const {
     const Transform<T>& X = k_.link[i].X;
     const Vec r = p - X.p, &w = work_.link[i].w;
@@ -458,7 +480,7 @@ template <class T> class Pullback {
     const Force<T> S2 = in_link(e.S2);
     to.a += S2.linear, to.dw += S2.angular;
     to.w -= cross(w, S2.angular) + cross(u_[i], S2.linear) * T(2.0);  // the spatial acceleration is [dw; a - w x u]
-    if (!in_force) to.W += in_link(e.W);
+    if (e.has_W && !in_force) to.W += in_link(e.W);
   }
 
   SARRUS_INLINE void add_inertia(int i, const Inertia<T>& I, const Mat3<T>& J, Cotangent& to) const {
@@ -683,28 +705,45 @@ template <class T> class Pullback {
         if (index < 0 || index >= coordinates) break;
         sincos(varied_q[index], sin[n - b.iangle], cos[n - b.iangle]);
       }
-      JointMotion<Number> J;
-      joint_motion(b.joint, b.nv, Coordinates<Number>{varied_q, sin, cos, {&b.constants}}, static_cast<const Number*>(v), J);
+      Motion<Number> column[6], bias;
+      const Coordinates<Number> c = {varied_q, sin, cos, {&b.constants}};
+      if (b.joint == JointKind::reversed) {
+        JointMotion<Number> J;
+        joint_motion(b.joint, b.nv, c, static_cast<const Number*>(v), J);
+        std::copy(J.column, J.column + b.nv, column), bias = J.bias;
+      } else {
+        visit_every(b.joint, b.nv, [&](auto joint) {
+          if constexpr (!decltype(joint)::constant_subspace) {
+            const auto S = joint.subspace(c);
+            std::copy(S.column, S.column + b.nv, column), bias = joint.subspace_rate(c, v) * v;
+          }
+        });
+      }
+      const auto rates_of = [](const Motion<Number>& m) {
+        Motion<R> rates;
+        for (int r = 0; r < 3; ++r) rates.angular(r) = m.angular(r).rate, rates.linear(r) = m.linear(r).rate;
+        return rates;
+      };
+      Motion<R> bias_by_v = rates_of(bias), g = Motion<R>::zero(), bias_rate = bias_by_v, h = g;
+      for (int n = 0; n < b.nv; ++n) {
+        const Motion<R> dS = rates_of(column[n]);
+        g = g + dS * R(in_.v[b.iv + n]), bias_rate = bias_rate + dS * R(in_.a[b.iv + n]);
+        if (x_) h = h + dS * R(x_[b.iv + n]);
+      }
       for (int l = 0; l < count; ++l) {
-        const auto rate_of = [l](const Motion<Number>& m) {
+        const auto along = [l](Motion<R>& m) {
           Motion<T> rate;
           for (int r = 0; r < 3; ++r)
-            rate.angular(r) = column_in<T>(m.angular(r).rate, l), rate.linear(r) = column_in<T>(m.linear(r).rate, l);
+            rate.angular(r) = column_in<T>(m.angular(r), l), rate.linear(r) = column_in<T>(m.linear(r), l);
           return rate;
         };
         const int d = first + l;
         if (d >= b.nv) {
-          change_[b.iv + d - b.nv].bias_by_v = rate_of(J.bias);
+          change_[b.iv + d - b.nv].bias_by_v = along(bias_by_v);
           continue;
         }
-        Motion<T> g = Motion<T>::zero(), bias_rate = rate_of(J.bias), h = g;
-        for (int n = 0; n < b.nv; ++n) {
-          const Motion<T> dS = rate_of(J.column[n]);
-          g = g + dS * in_.v[b.iv + n], bias_rate = bias_rate + dS * in_.a[b.iv + n];
-          if (x_) h = h + dS * x_[b.iv + n];
-        }
         ColumnChange& change = change_[b.iv + d];
-        change.g = g, change.b = bias_rate, change.h = h;
+        change.g = along(g), change.b = along(bias_rate), change.h = along(h);
       }
     }
   }
@@ -716,7 +755,8 @@ template <class T> class Pullback {
   const T* x_;
   Motion<T>* W_;  // virtual velocity of each link, in its axes
   Cotangent *sum_, *body_sum_ = nullptr;
-  bool has_bodies_ = false;
+  VelocityCotangent<T>* velocity_sum_ = nullptr;
+  bool has_bodies_ = false, of_velocities_ = false;
   Vec* u_ = nullptr;  // null: nothing depends on linear velocities and poses
   Kinematics<T> k_ = {};
   ColumnChange* change_ = nullptr;

@@ -59,6 +59,7 @@ template <class R, class T = double> class SensitivityEquation {
   T rounding = T(0.0);  // relative change of the state's accelerations by rounding errors of the rows
   bool dependent = false;  // true if rows depend on one another in any of the states
   bool is_tight = false;  // true if the factor solves without corrections
+  bool is_independent = false;  // true if the factor proves that no row depends on other rows
 
   /// Compute the accelerations and the factor; also the multipliers, unless the caller does this `later` with find_multipliers() or
   /// take_multipliers().
@@ -77,14 +78,14 @@ template <class R, class T = double> class SensitivityEquation {
     rounding = sqrt(moved / select(size > T(0.0), size, T(1.0)));
     const T least = select(is_near_singular(moved, size), T(tolerances::contradiction), T(0.0));
     error = select(least > error, least, error);
-    // corrections are unnecessary if the regularisation hardly changes a solution. The relative change is regularisation / (least eigenvalue of the
-    // rows); moved / (size entry_rounding^2) estimates the inverse of that eigenvalue
+    // corrections are unnecessary where derivatives are exact to rounding. The relative change of a solution by mu is regularisation / (least eigenvalue
+    // of the rows), and moved / (size entry_rounding^2) estimates the inverse of that eigenvalue; therefore this change is at most 5e-12
     const bool borrows = equation_->epsilon || equation_->pieces;
-    const auto tight =
-        moved * T(tolerances::regularisation) < size * T(square(tolerances::entry_rounding) * tolerances::unresolved);
-    is_tight = !borrows && !any(select(tight, T(0.0), T(1.0)) > T(0.0));
+    const auto exact = moved < size * T(square(tolerances::regular));
+    is_tight = !borrows && !any(select(exact, T(0.0), T(1.0)) > T(0.0));
+    is_independent = !borrows && !any(least_pivot(*equation_, solution) < T(tolerances::independent));
     hold_positions(arena);
-    if (!later) find_multipliers(arena, depend(arena));
+    if (!later) is_independent ? take_multipliers(arena) : find_multipliers(arena, depend(arena));
   }
   /// Use the multipliers of the solution, not those of least norm. Valid if the caller needs only J^T lambda.
   void take_multipliers(Arena& arena) { find_multipliers(arena, T(0.0) > T(0.0)); }
@@ -417,25 +418,23 @@ template <class R, class T = double> class ForwardSensitivity {
     for (int k = 0; k < tree_.nv; ++k) x[k] = d[k] - x[k];
   }
 
-  /// Set the first nv entries of x (unknowns) to Dv, the change of v if q moves along d. Lanes with d = 0 may be used for a change of forces, `force`
-  /// (null: none); these lanes receive Da instead.
-  void follow(const R* d, R* x, const R* force = nullptr) const {
+  /// Set the first nv entries of x (unknowns) to Dv, the change of v if q moves along d.
+  void follow(const R* d, R* x) const {
     const Arena::Scope scope(arena_);
     Sides<R> side(arena_, equation_.unknowns());
-    for (int k = 0; k < tree_.nv && force; ++k) side.add(k, force[k]);
     rates_->turn_rows(d, side);
     equation_.template solve<R>(arena_, side.b, nullptr, x);
   }
 
-  /// Set x (unknowns) to Da and -Dlambda along these directions and changes of tau (null: none). Returns the relative residual. For `least` see
-  /// SensitivityEquation::solve.
+  /// Set x (unknowns) to Da and -Dlambda along these directions and changes of tau (null: none). Returns the relative residual, or zero if all rows
+  /// are independent and therefore consistent. For `least` see SensitivityEquation::solve.
   R accelerate(const Directions<R>& along, const R* tau_rate, R* x, const R& least = R(0.0), const Kept& kept = {}) const {
     const Arena::Scope scope(arena_);
     Sides<R> side(arena_, equation_.unknowns());
     rates_->add(along, side, kept);
     for (int k = 0; k < tree_.nv && tau_rate; ++k) side.add(k, tau_rate[k]);
     for (int k = 0; k < tree_.nv && kept.force; ++k) kept.force[k] = side.b[k];
-    return equation_.solve(arena_, side.b, side.terms, x, false, least);
+    return equation_.solve(arena_, side.b, equation_.is_independent ? nullptr : side.terms, x, false, least);
   }
 
   /// Set x (unknowns) to Da and -Dlambda for a change d of the forces.

@@ -12,7 +12,8 @@
 //
 // Derivatives are computed along these degrees of freedom only, one per lane at a time.
 //
-//   cost    O(bodies) and three solves per degree of freedom; dense in the loops' rows for G and W (loop_motions.hpp)
+//   cost    O(bodies) and four solves per degree of freedom; if rows may be dependent or the coordinates are chosen here, also dense in the loops'
+//           rows for G and W (loop_motions.hpp)
 #pragma once
 
 #include "derivatives.hpp"
@@ -96,24 +97,16 @@ template <class R> class LinearEquations {
   /// Linearise with loops. `column`, `row`: scales as in closing.hpp.
   LinearErrors linearize_loops(const double* column, const double* row) {
     ForwardSensitivity<R> state(tree_, arena_, in_, true);
-    const double* J = state.equation().J();
-    const LoopMotions motions(tree_, arena_, J, column, row);
-    state.find_multipliers(tree_.nv - motions.freedom < tree_.loops.rows);
+    const bool by_forces = move_by_forces(state);
+    if (!by_forces && !move_by_rows(state, column, row)) return {state.equation().solved, undetermined};
     state.prepare();
     const LinearErrors errors = {state.equation().solved, state.error(), state.equation().rounding};
-    std::optional<LoopMotions> holonomic_motions;
-    if (state.holds_velocities_only()) holonomic_motions.emplace(tree_, arena_, rows_of_positions(J), column, row);
-    const LoopMotions& displacements = holonomic_motions ? *holonomic_motions : motions;
-    const double *N = motions.basis(), *N_q = holonomic_motions ? displacements.basis() : N;
-    if (chooses_) choose(motions, N, displacements, N_q);
-    make_room(motions.freedom, displacements.freedom);
-    if (!depend_on(N, column, y_.m, out_.freedom, W_) || !depend_on(N_q, column, y_.k, out_.freedom + 2, G_))
-      return {errors.state, undetermined};
     put_motions(state.equation().a);
-    const int n = y_.k + y_.m;
+    if (!by_forces) push(state);
+    std::fill(V_, V_ + tree_.nv * y_.k, 0.0);
+    if (!rests()) follow(state);
     double worst = 0.0;
-    for (int first = 0; first < n; first += width_of<R>) follow(state, first);
-    for (int first = 0; first < n; first += width_of<R>) worst = std::max(worst, accelerate(state, first));
+    for (int first = 0; first < y_.k + y_.m; first += width_of<R>) worst = std::max(worst, accelerate(state, first));
     return {errors.state, worst > tolerances::contradiction ? std::max(worst, errors.derivatives) : errors.derivatives,
             errors.rounding};
   }
@@ -130,6 +123,48 @@ template <class R> class LinearEquations {
     out_ = LinearOutput::over(nv, y_.k, y_.m, numbers_);
     out_.freedom[0] = freedom, out_.freedom[2] = freedom_of_positions;
     G_ = arena_.take<double>(nv * y_.k), V_ = arena_.take<double>(nv * y_.k), W_ = arena_.take<double>(nv * y_.m);
+  }
+
+  /// Compute E, then G and W from E, which contains motions that the loops allow: W = E^T (E_v E^T)^-1. Returns false if the rows may be dependent, or
+  /// if the coordinates may not determine the motion.
+  bool move_by_forces(ForwardSensitivity<R>& state) {
+    const auto& equation = state.equation();
+    const int nv = tree_.nv, m = nv - tree_.loops.rows;
+    if (chooses_ || y_.m != m || y_.k != m || !equation.is_independent || !equation.is_tight || state.holds_velocities_only())
+      return false;
+    make_room(m, m);
+    push(state);
+    std::copy(out_.E + m * nv, out_.E + 2 * m * nv, W_);
+    for (int i = 0; i < m; ++i) {
+      const int place = y_.place[i];
+      double* motion = W_ + i * nv;
+      if (!(motion[place] > tolerances::independent * out_.E[(m + i) * nv + place])) {
+        std::fill(out_.E, out_.E + 2 * m * nv, 0.0);
+        return false;
+      }
+      const double inverse = 1.0 / motion[place];
+      for (int k = 0; k < nv; ++k) motion[k] *= inverse;
+      for (int j = 0; j < m; ++j)
+        if (j != i) add_multiple(nv, -W_[j * nv + place], motion, W_ + j * nv);
+    }
+    std::copy(W_, W_ + m * nv, G_);
+    out_.freedom[1] = out_.freedom[3] = m;
+    state.find_multipliers(false);
+    return true;
+  }
+
+  /// Compute G and W from the null space of J. Returns false if the coordinates do not determine the motion.
+  bool move_by_rows(ForwardSensitivity<R>& state, const double* column, const double* row) {
+    const double* J = state.equation().J();
+    const LoopMotions motions(tree_, arena_, J, column, row);
+    state.find_multipliers(tree_.nv - motions.freedom < tree_.loops.rows);
+    std::optional<LoopMotions> holonomic_motions;
+    if (state.holds_velocities_only()) holonomic_motions.emplace(tree_, arena_, rows_of_positions(J), column, row);
+    const LoopMotions& displacements = holonomic_motions ? *holonomic_motions : motions;
+    const double *N = motions.basis(), *N_q = holonomic_motions ? displacements.basis() : N;
+    if (chooses_) choose(motions, N, displacements, N_q);
+    make_room(motions.freedom, displacements.freedom);
+    return depend_on(N, column, y_.m, out_.freedom, W_) && depend_on(N_q, column, y_.k, out_.freedom + 2, G_);
   }
 
   /// J (blocks) in which rows that constrain only velocities are zero.
@@ -199,11 +234,7 @@ template <class R> class LinearEquations {
     }
   }
 
-  /// Return the number of lanes that are used if they begin with coordinate `first`, and how many of these are coordinates of the configuration.
-  std::pair<int, int> lanes(int first) const {
-    const int count = std::min(width_of<R>, y_.k + y_.m - first);
-    return {count, std::clamp(y_.k - first, 0, count)};
-  }
+  /// Return true if v does not depend on q.
   bool rests() const {
     bool rests = true;
     for (int k = 0; k < tree_.nv; ++k) rests &= in_.v[k] == 0.0;
@@ -219,25 +250,34 @@ template <class R> class LinearEquations {
     return d;
   }
 
-  /// Compute V_y. Also compute E: by symmetry, from the accelerations under a unit force along each u.
-  void follow(const ForwardSensitivity<R>& state, int first) const {
-    const Arena::Scope scope(arena_);
+  /// Compute E by symmetry, from the accelerations under a unit force along each u.
+  void push(const ForwardSensitivity<R>& state) const {
     const int nv = tree_.nv;
-    const auto [count, moving] = lanes(first);
-    R *force = arena_.take<R>(nv), *x = arena_.take<R>(state.equation().unknowns());
-    for (int i = 0; i < nv; ++i) force[i] = R(0.0);
-    for (int l = moving; l < count; ++l) lane(force[y_.place[first + l - y_.k]], l) = 1.0;
-    if (moving == 0 || rests())  // in these cases v does not depend on q
+    for (int first = 0; first < y_.m; first += width_of<R>) {
+      const Arena::Scope scope(arena_);
+      const int count = std::min(width_of<R>, y_.m - first);
+      R *force = arena_.take<R>(nv), *x = arena_.take<R>(state.equation().unknowns());
+      for (int i = 0; i < nv; ++i) force[i] = R(0.0);
+      for (int l = 0; l < count; ++l) lane(force[y_.place[first + l]], l) = 1.0;
       state.push(force, x);
-    else
-      state.follow(displacements(first, moving), x, force);
-    for (int l = moving; l < count; ++l)
-      for (int i = 0; i < nv; ++i) out_.E[(first + l) * nv + i] = lane(x[i], l);
-    for (int l = 0; l < moving; ++l) {
-      double* V = V_ + (first + l) * nv;
-      for (int i = 0; i < nv; ++i) V[i] = lane(x[i], l);
-      for (int j = 0; j < y_.m; ++j) add_multiple(nv, -lane(x[y_.place[j]], l), W_ + j * nv, V);
-      for (int i = 0; i < y_.k; ++i) A(i, first + l) += V[y_.place[i]];
+      for (int l = 0; l < count; ++l)
+        for (int i = 0; i < nv; ++i) out_.E[(y_.k + first + l) * nv + i] = lane(x[i], l);
+    }
+  }
+  /// Compute V_y.
+  void follow(const ForwardSensitivity<R>& state) const {
+    const int nv = tree_.nv;
+    for (int first = 0; first < y_.k; first += width_of<R>) {
+      const Arena::Scope scope(arena_);
+      const int count = std::min(width_of<R>, y_.k - first);
+      R* x = arena_.take<R>(state.equation().unknowns());
+      state.follow(displacements(first, count), x);
+      for (int l = 0; l < count; ++l) {
+        double* V = V_ + (first + l) * nv;
+        for (int i = 0; i < nv; ++i) V[i] = lane(x[i], l);
+        for (int j = 0; j < y_.m; ++j) add_multiple(nv, -lane(x[y_.place[j]], l), W_ + j * nv, V);
+        for (int i = 0; i < y_.k; ++i) A(i, first + l) += V[y_.place[i]];
+      }
     }
   }
 
@@ -245,7 +285,7 @@ template <class R> class LinearEquations {
   double accelerate(const ForwardSensitivity<R>& state, int first) const {
     const Arena::Scope scope(arena_);
     const int nv = tree_.nv, k = y_.k;
-    const auto [count, moving] = lanes(first);
+    const int count = std::min(width_of<R>, y_.k + y_.m - first), moving = std::clamp(y_.k - first, 0, count);
     R *d = moving > 0 ? displacements(first, moving) : nullptr, *change = arena_.take<R>(nv),
       *x = arena_.take<R>(state.equation().unknowns());
     // the residual is compared with the change of the forces in a rotation by 1 rad, not with their change along the motion itself: some motions,

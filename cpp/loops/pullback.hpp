@@ -46,7 +46,10 @@ template <class R, class T> class LoopPullback {
   using RowForces = sarrus::RowForces<T>;
 
   LoopPullback(const Tree& tree, Arena& arena, const LoopInput<T>& in, const Kinematics<T>& k, const T* a, const T* x)
-      : tree_(tree), arena_(arena), in_(in), k_(k), a_(a), x_(x) {}
+      : tree_(tree), arena_(arena), in_(in), k_(k), a_(a), x_(x), child_(arena.take<Transform<T>>(tree.loops.constraints)) {
+    for (int i = 0; i < tree.loops.constraints; ++i)
+      if (const Constraint& c = tree.loops.constraint[i]; c.child >= 0) child_[i] = k.link[c.child].X * cast<T>(c.X_child);
+  }
 
   /// Add the pullback of all constraints, or only of the first `constraints` ones. If `dimensions` is not null, also add the derivatives with respect
   /// to dimensions.
@@ -62,8 +65,8 @@ template <class R, class T> class LoopPullback {
         continue;
       }
       const bool plain = joint && joint->plain() && !c.driven && c.target != Target::coordinates;
-      const Vec3<T> p = plain ? (k_.link[c.child].X * cast<T>(c.X_child)).p : k_.link[c.child].X.p;
-      const Covectors e = plain ? plain_joint_covectors(c, *joint, by, to) : body_covectors(c, by, to);
+      const Vec3<T> p = plain ? child_[i].p : k_.link[c.child].X.p;
+      const Covectors e = plain ? plain_joint_covectors(c, *joint, child_[i], by, to) : body_covectors(c, child_[i], by, to);
       const int link[] = {c.parent, c.child};
       to.add_between(link, c.body, e, p);
       if (!dimensions) continue;
@@ -75,9 +78,9 @@ template <class R, class T> class LoopPullback {
  private:
   static Number number(const T& x) { return {x, R(0.0)}; }
 
-  /// Return the covectors of the child, about the origin of its frame.
-  Covectors plain_joint_covectors(const Constraint& c, const LoopJoint& joint, const RowForces& by, const Pullback<T>& to) const {
-    const Transform<T> child = k_.link[c.child].X * cast<T>(c.X_child);
+  /// Return the covectors of the child, about the origin of its frame, whose pose is `child`.
+  Covectors plain_joint_covectors(const Constraint& c, const LoopJoint& joint, const Transform<T>& child, const RowForces& by,
+                                  const Pullback<T>& to) const {
     const auto force = [&](const T* rows) {
       Force<T> f = Force<T>::zero();
       for (int r = 0; r < c.rows; ++r) {
@@ -87,7 +90,7 @@ template <class R, class T> class LoopPullback {
       return Force<T>{child.R * f.angular, child.R * f.linear};
     };
     Covectors e = Covectors::zero();
-    e.of_velocities = !by.force_x && !by.force_a;
+    e.of_velocities = !by.force_x && !by.force_a, e.has_W = by.force_x;
     const Motion<T> V_p = to.V_about(c.parent, child.p);
     if (by.force_x) e.W = force(by.force_x), e.S += cross_force(to.W_about(c.parent, child.p), e.W);
     if (by.force_v) e.S1 = force(by.force_v), e.S += cross_force(V_p, e.S1);
@@ -107,8 +110,8 @@ template <class R, class T> class LoopPullback {
     Motion<Number> V, W;
   };
 
-  /// Return the covectors of the child, about its origin, for a constraint whose rows are not those of a plain joint.
-  Covectors body_covectors(const Constraint& c, const RowForces& by, const Pullback<T>& to) const {
+  /// Return the covectors of the child, about its origin, for a constraint whose rows are not those of a plain joint. frame: pose of the child's frame.
+  Covectors body_covectors(const Constraint& c, const Transform<T>& frame, const RowForces& by, const Pullback<T>& to) const {
     const LinkMotion<T>&child = k_.link[c.child], &parent = k_.link[c.parent];
     const LoopState<Number> s = beside_the_child(c);
     const Motion<T> W = in_axes(child.X.R, to.W_about(c.child, child.X.p)), W_p = to.W_about(c.parent, parent.X.p);
@@ -132,7 +135,6 @@ template <class R, class T> class LoopPullback {
       }
       return scalar.rate;
     });
-    const Transform<T> frame = child.X * cast<T>(c.X_child);
     const auto about_child = [&](const Force<T>& f) {
       const Vec3<T> F = frame.R * f.linear;
       return Force<T>{frame.R * f.angular + cross(Vec3<T>(frame.p - child.X.p), F), F};
@@ -312,6 +314,7 @@ template <class R, class T> class LoopPullback {
   const LoopInput<T>& in_;
   const Kinematics<T>& k_;
   const T *a_, *x_;
+  Transform<T>* child_;  // poses of the constraints' frames on their children
 };
 
 /// Gradient of w . forward dynamics with respect to q, v, tau and the inertial parameters of all bodies: 3 nv + 10 (bodies - 1)
@@ -345,12 +348,13 @@ template <class R, class T> class ForwardPullback {
   /// dimensions open the loops.
   T pull_loops(bool tangent, const Dimensions<T>* dimensions, const Dimensions<T>* open) {
     SensitivityEquation<R, T> equation(tree_, arena_, in_, true);
-    // right-hand sides: first w, with the solution [x; y]; then a pseudo-random one that detects dependent rows: its residual z satisfies J^T z = 0
-    const int n = n_ + rows_;
+    // right-hand sides: first w, with the solution [x; y]; then, unless all rows are known to be independent, a pseudo-random one that detects dependent
+    // rows: its residual z satisfies J^T z = 0
+    const int n = n_ + rows_, sides = equation.is_independent ? 1 : 2;
     T *b = cleared(2 * n), left[2] = {T(0.0), T(0.0)}, *solved = arena_.take<T>(2 * n), *z = solved + n + n_;
     std::copy(w_, w_ + n_, b);
-    for (int r = 0; r < rows_; ++r) b[n + n_ + r] = equation.probe(r);
-    solve(equation, rows_ > 0 ? 2 : 1, b, solved, false, left);
+    for (int r = 0; r < rows_ && sides == 2; ++r) b[n + n_ + r] = equation.probe(r);
+    solve(equation, sides, b, solved, false, sides == 2 ? left : nullptr);
     const auto dependent = left[1] > T(tolerances::contradiction);
     const bool any_dependent = any(dependent);  // true if rows are dependent in any of the states
     std::copy(solved, solved + n, x_);
@@ -430,10 +434,11 @@ template <class R, class T> class ForwardPullback {
   template <class Loops>
   void pull(Pullback& pullback, const Loops& loops, const RowForces& forces, const Gradient& by,
             const Dimensions<T>* dimensions) {
-    pullback.clear();
+    const bool of_velocities = forces.force_v && !dimensions;
+    of_velocities ? pullback.clear_velocities() : pullback.clear();
     loops.add(forces, pullback, by, -1, dimensions);
     if (dimensions) pullback.by_placements(in_.q, *dimensions);
-    if (forces.force_v)
+    if (of_velocities)
       pullback.inward_of_velocities(by.q);
     else
       pullback.inward(by);

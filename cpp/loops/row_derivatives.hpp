@@ -110,9 +110,11 @@ template <class T> class RowDerivatives {
     f = {X.R * f.angular, X.R * f.linear};
     Motion<T>* S = arena.take<Motion<T>>(c.columns);
     Force<T>* turned = arena.take<Force<T>>(c.columns);
+    int* link = arena.take<int>(c.columns);
     for (int k = 0; k < c.columns; ++k) {
       const MovedColumn<T>& moved = motion.column[c.column[k]];
-      const Vec3<T> r = X.p - motion.origin(tree, tree.column_link[c.column[k]]);
+      link[k] = tree.column_link[c.column[k]];
+      const Vec3<T> r = X.p - motion.origin(tree, link[k]);
       const auto about = [&](const Motion<T>& m) { return Motion<T>{m.angular, m.linear + cross(m.angular, r)}; };
       S[k] = about(moved.S), turned[k] = cross_force(S[k], f);
       const Motion<T> S1 = about(moved.S1), across = cross_motion(V_b, S[k]);
@@ -128,12 +130,10 @@ template <class T> class RowDerivatives {
       put(less(about(moved.twice), cross_motion(both, S[k])), by_v_);
     }
     for (int k = 0; k < c.columns; ++k) {
-      const int link = tree.column_link[c.column[k]];
-      const bool all_are_carried = !moves_by_rates(tree.link[link]), k_of_child = k < c.child_columns;
+      const bool all_are_carried = !moves_by_rates(tree.link[link[k]]), k_of_child = k < c.child_columns;
       // for two velocities j and k that move the same body: true if j moves column k (the order of columns may differ from that of links)
       const auto carries = [&](int j) {
-        const int other = tree.column_link[c.column[j]];
-        return other < link || (other == link && (all_are_carried || c.column[j] <= c.column[k]));
+        return link[j] < link[k] || (link[j] == link[k] && (all_are_carried || c.column[j] <= c.column[k]));
       };
       for (int j = 0; j < c.columns; ++j) {
         const bool j_of_child = j < c.child_columns, counts = k_of_child ? j_of_child && !carries(j) : j_of_child || carries(j);

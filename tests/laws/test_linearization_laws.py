@@ -153,12 +153,15 @@ def places(robot, columns):
         ("delta", ["motor3", "motor1", "motor2"]),
         ("whipple_bicycle", ["lean", "steer", "rear wheel"]),
         ("five_bar", ["right_motor", "left_motor"]),
+        ("stewart", [f"leg{k}" for k in (3, 1, 2, 6, 5, 4)]),
     ],
 )
-def test_in_coordinates_that_are_asked_for(name, first):
+@pytest.mark.parametrize("at_rest", [False, True])
+def test_in_coordinates_that_are_asked_for(name, first, at_rest):
     robot, rng = made(name), np.random.default_rng(5)
     q = robot.assemble()
     v, tau = robot.project_velocity(q, rng.normal(size=robot.nv)), rng.normal(size=robot.nv)
+    v = 0.0 * v if at_rest else v
     columns = [velocity_names(robot).index(joint) for joint in first]
     assert_is_dense_algebra(robot, q, v, tau, coordinates=first, first=columns)
 
