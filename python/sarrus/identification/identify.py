@@ -308,7 +308,7 @@ def _deviation(sums: Array, change: Array, counts: Array) -> Array:
     """Return the standard deviation (nu,) of the measurements in these sums from their prediction; NaN without samples."""
     x = np.concatenate([-change, [1.0]])
     squares = np.maximum(np.einsum("i,uij,j->u", x, sums, x), 0.0)
-    return np.sqrt(np.divide(squares, counts, out=np.full(len(sums), np.nan), where=counts > 0.0))
+    return np.asarray(np.sqrt(np.divide(squares, counts, out=np.full(len(sums), np.nan), where=counts > 0.0)))
 
 
 def _all_parameters(
