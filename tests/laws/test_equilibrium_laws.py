@@ -9,6 +9,7 @@ from scipy.optimize import brentq
 
 import sarrus
 from sarrus import Inertia, Prismatic, Revolute
+from sarrus.analysis.independent_coordinates import joint_velocity
 from tests.variants import recut
 
 GRAVITY = 9.81
@@ -184,6 +185,53 @@ def test_joints_that_are_fixed_are_held():
     assert_allclose(rest.efforts, robot.inverse_dynamics(rest.q, [0.0, 0.0], [0.0, 0.0]), atol=1e-12)
     assert rest.efforts[1] == 0.0
     assert rest.stiffness.shape == (1,)
+
+
+@pytest.mark.parametrize(
+    "joint",
+    [Revolute("y"), sarrus.Cylindrical("y"), sarrus.Universal("x", "y"), sarrus.Spherical(), sarrus.Free()],
+    ids=lambda j: type(j).__name__,
+)
+def test_loop_joints_that_are_fixed_are_held(joint):
+    """A fixed loop joint has its coordinates, and its efforts balance all other forces; one state of a batch is that state."""
+    b = sarrus.Builder("two arms on a foot and a post")
+    for name in "ab":
+        b.add_body(name, Inertia.box(1.0, (0.3, 0.2, 0.1)))
+    b.add_joint("foot", sarrus.Spherical(), "ground", "a", at_parent=(0.0, 0.1, 0.0))
+    b.add_joint("knee", Revolute("y", stiffness=20.0), "a", "b", at_parent=(0.3, 0.0, 0.0))
+    b.add_joint("rail", Prismatic("z", stiffness=50.0), "ground", "post")
+    b.add_body("post", Inertia.box(2.0, (0.1, 0.1, 0.1)))
+    b.add_joint("grip", joint, "post", "b", at_parent=(0.4, 0.1, 0.1), at_child=(0.2, 0.0, 0.0), loop=True)
+    robot = b.build()
+    q = robot.assemble()
+    at = robot.joint_states(q).q["grip"]
+    rest = sarrus.equilibrium(robot, q, fixed={"grip": at})
+    assert_allclose(robot.joint_states(rest.q).q["grip"], at, atol=1e-12)
+    still = np.zeros(robot.nv)
+    held = joint_velocity(robot, rest.q, "grip").T @ rest.loop_efforts["grip"]
+    others = robot.constraint_jacobian(rest.q).T @ rest.multipliers
+    assert np.abs(held).max() > 0.1
+    assert_allclose(held + others, robot.inverse_dynamics(rest.q, still, still), atol=1e-9)
+    many = sarrus.equilibrium(robot, q, fixed={"grip": np.stack([at, at])})
+    assert_array_equal(many.loop_efforts["grip"][1], rest.loop_efforts["grip"])
+
+
+def test_a_joint_is_held_by_the_same_effort_in_the_tree_and_in_a_loop():
+    """A hinge of a four-bar, and the cables of a platform, whose lengths are fixed."""
+    robot = sarrus.mechanisms.four_bar()
+    x = float(robot.joint_states(robot.assemble()).q["pin2"][0]) + 0.1
+    rest = sarrus.equilibrium(robot, fixed={"pin2": x})
+    other = recut(robot, "pin1")
+    again = sarrus.equilibrium(other, fixed={"pin2": x})
+    effort = again.efforts[other.joint("pin2").v_slice]
+    assert_allclose(rest.loop_efforts["pin2"], effort, rtol=1e-9)
+    platform = sarrus.mechanisms.cable_platform()
+    q = platform.assemble()
+    lengths = platform.joint_states(q).q
+    hung = sarrus.equilibrium(platform, q, fixed={name: lengths[name] for name in platform.actuated[:6]})
+    tensions = np.concatenate([hung.loop_efforts[name] for name in platform.actuated[:6]])
+    S = platform.actuation_matrix(q)[:, :6]
+    assert_allclose(S @ tensions, platform.bias_forces(q, np.zeros(6)), atol=1e-9)
 
 
 def table():

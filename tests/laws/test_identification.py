@@ -16,11 +16,11 @@ def states(robot, count=60, seed=0):
     """Return states on the loops near home and on its branch, with velocities and accelerations in all allowed directions."""
     rng = np.random.default_rng(seed)
     away = 0.15 * rng.normal(size=(count, robot.nv))
+    home = np.tile(robot.assemble(), (count, 1))
     if robot.nc:
-        home = np.tile(robot.assemble(), (count, 1))
         q = robot.project_configuration(robot.integrate(home, robot.project_velocity(home, away)))
     else:
-        q = 3.0 * away
+        q = robot.integrate(home, 3.0 * away)
     return moving(robot, q, rng)
 
 
@@ -121,7 +121,7 @@ def test_base_has_the_rank_of_the_projected_equations(name):
     seen = size > 1e-9 * size.max()
     s = np.linalg.svd(X[:, seen] / size[seen], compute_uv=False)
     assert len(base.kept) == np.count_nonzero(s > 1e-8 * s[0])
-    W = model.rows(q, v, a)[..., :-1]
+    W = model.rows(q, v, a)[0][..., :-1]
     pi = np.random.default_rng(3).normal(size=W.shape[-1])
     assert_allclose(W[..., base.kept] @ (base.combination @ pi), W @ pi, rtol=0, atol=1e-7 * np.abs(W @ pi).max())
 
@@ -138,7 +138,7 @@ def test_base_is_of_all_branches_that_the_data_are_of():
     for rows, rank in ((np.flatnonzero(~turned), 34), (np.concatenate([np.flatnonzero(~turned)[:60], few]), 67)):
         base = base_of(model, samples(robot, q[rows], v[rows], a[rows]))
         assert len(base.kept) == rank
-        W = model.rows(q[rows], v[rows], a[rows])[..., :-1]
+        W = model.rows(q[rows], v[rows], a[rows])[0][..., :-1]
         pi = rng.normal(size=W.shape[-1])
         assert_allclose(W[..., base.kept] @ (base.combination @ pi), W @ pi, rtol=0, atol=1e-7 * np.abs(W @ pi).max())
 
@@ -344,6 +344,57 @@ def test_passive_joints_named_with_zeros_do_not_drown_a_motor_with_noise():
     assert abs(found.noise[0] - 0.05) < 0.01
 
 
+REDUNDANT = {
+    "arms": lambda: sarrus.mechanisms.three_rrr(actuated=5),
+    "driven where it closes": lambda: with_motors(sarrus.mechanisms.four_bar(), "motor", "pin2"),
+    "cables": sarrus.mechanisms.cable_platform,
+}
+
+
+@pytest.mark.parametrize("name", REDUNDANT)
+def test_internal_efforts_tell_nothing(name):
+    """Efforts of redundant motors against each other change neither the estimate nor its deviations, and noise of the efforts is found."""
+    robot = REDUNDANT[name]()
+    q, v, a = states(robot, 200)
+    u = otherwise(robot).actuator_efforts(q, v, a)
+    u = u + 0.1 * np.random.default_rng(3).normal(size=u.shape)
+    between = robot.internal_efforts(q)
+    tense = u + between @ np.full(between.shape[-1], 30.0)
+    usual, found = (identify(robot, Samples(by_motor(robot, x), q, v, a), consistent=False) for x in (u, tense))
+    assert_allclose(found.values, usual.values, rtol=0, atol=1e-6 * np.abs(usual.values).max())
+    assert_allclose(found.deviations, usual.deviations, rtol=1e-6)
+    assert_allclose(found.noise, usual.noise, rtol=1e-6)
+    assert_allclose(found.noise, 0.1, rtol=0.25)
+    assert_allclose(found.held_out, 0.1, rtol=0.4)
+
+
+def test_covariance_of_redundant_motors_is_that_of_the_errors():
+    """In the metric of the inverse covariance, the squares of 300 errors sum to a chi-square variable of 300 degrees of freedom."""
+    robot = REDUNDANT["arms"]()
+    real = otherwise(robot)
+    q, v, a = states(robot, 300)
+    u, off = real.actuator_efforts(q, v, a), []
+    for seed in range(30):
+        noise = 0.1 * np.random.default_rng(seed).normal(size=u.shape)
+        found = identify(robot, Samples(by_motor(robot, u + noise), q, v, a), consistent=False)
+        error = found.values - found.of(real)
+        off.append(error @ np.linalg.solve(found.covariance, error))
+    assert abs(np.sum(off) / 300.0 - 1.0) < 3.0 * np.sqrt(2.0 / 300.0)
+
+
+@pytest.mark.parametrize("joints", [["pivot"], ["pin1", "pivot"], ["pin2"]])
+def test_passive_joints_named_with_zeros_change_no_estimate(joints):
+    robot = sarrus.mechanisms.four_bar()
+    q, v, a = states(robot, 300)
+    u = otherwise(robot).actuator_efforts(q, v, a)[:, 0]
+    alone, found = (
+        identify(robot, Samples({"motor": u} | dict.fromkeys(more, 0.0 * u), q, v, a)) for more in ([], joints)
+    )
+    assert found.names == alone.names
+    assert_allclose(found.values, alone.values, rtol=0, atol=1e-6 * np.abs(alone.values).max())
+    assert_allclose(found.robot.actuator_efforts(q, v, a)[:, 0], u, rtol=0, atol=1e-5 * np.abs(u).max())
+
+
 @pytest.mark.parametrize("term", ["damping", "friction", "armature", "stiffness"])
 def test_joints_that_the_loops_hold_fast_tell_nothing(term):
     """The motion of such joints is rounding: its sign, and the acceleration that would be needed to affect the efforts, too."""
@@ -451,6 +502,39 @@ def test_units_do_not_matter_to_runs_and_motions(size):
         exciting_motion(there, {"motor": (0.2, 0.9)}, 2.0 * s, **asked),
     ]
     assert_allclose(motions[1].condition, motions[0].condition, rtol=1e-3)
+
+
+def shaken():
+    """Return a four-bar on a base that is shaken, with springs and dampers in a hinge of the tree and in the loop joint."""
+    b = sarrus.mechanisms.four_bar().to_builder()
+    b.add_body("base", sarrus.Inertia.sphere(2.0, 0.1))
+    b.add_joint("rail", sarrus.Prismatic("x"), "ground", "base", tree=True)
+    b.add_prescribed_motion("shake", "rail", sarrus.laws.harmonic(0.05, rate=7.0))
+    for name in ("motor", "pivot"):
+        b.set_joint(name, parent="base")
+    b.set_joint("pin2", joint=sarrus.Revolute("y", stiffness=2.0, damping=0.15), loop=True)
+    return b.build()
+
+
+def test_prescribed_motions_are_at_the_times_of_the_samples():
+    """Data of a machine on a shaken base give its parameters; from encoders too; and motions are made whose loops are closed at their times."""
+    robot, t = shaken(), np.linspace(0.0, 6.0, 1201)
+    real = otherwise(robot, damping={"motor": 0.5, "pin2": 0.4})
+    motor = 0.5 + 0.9 * np.sin(t) + 0.4 * np.sin(3 * t)
+    q = robot.follow({"motor": motor}, time=t)
+    v = robot.complete_velocity(q, {"motor": 0.9 * np.cos(t) + 1.2 * np.cos(3 * t)}, time=t)
+    a = robot.complete_acceleration(q, v, {"motor": -0.9 * np.sin(t) - 3.6 * np.sin(3 * t)}, time=t)
+    u, terms = real.actuator_efforts(q, v, a, time=t)[:, 0], {"damping": ["motor", "pin2"]}
+    read = Samples.from_joints(robot, t, {"motor": motor}, {"motor": u}, cutoff=10.0, near=q[0])
+    assert_allclose(read.q, robot.follow({"motor": np.interp(read.t, t, motor)}, q[0], time=read.t), rtol=0, atol=1e-4)
+    for data, error in ((Samples({"motor": u}, q, v, a, t), 1e-6), (read, 1e-2)):
+        found = identify(robot, data, terms=terms)
+        assert_allclose(found.values[:2], [0.5, 0.4], rtol=error)
+        assert_allclose(found.robot.actuator_efforts(q, v, a, time=t)[:, 0], u, rtol=0, atol=error * np.abs(u).max())
+    motion = exciting_motion(robot, {"motor": (0.2, 0.8)}, 2.0, near=q[0], rounds=1, samples=20)
+    assert np.abs(robot.constraint_residual(motion.q, time=motion.t)).max() < 1e-9
+    with pytest.raises(sarrus.ModelError, match="prescribed motions"):
+        identify_runs(robot, Samples({"motor": u}, q, v, t=t))
 
 
 def test_a_motion_is_made_that_tells_more():

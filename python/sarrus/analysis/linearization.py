@@ -472,7 +472,8 @@ class Equilibrium(Brief):
     ----------
     q : (..., nq) configuration [rad, m, unit quaternions]
     multipliers : (..., nc) multipliers of the constraint rows, of least norm [N m, N]
-    efforts : (..., nv) efforts that keep the fixed joints at rest, in addition to `tau`; zero for joints that are not fixed [N m, N]
+    efforts : (..., nv) efforts that keep the fixed tree joints at rest, in addition to `tau`; zero for joints that are not fixed [N m, N]
+    loop_efforts : fixed loop joint to the effort (..., nv of the joint) that keeps it at rest [N m, N]
     contact_forces : frame to (..., 3) force on the mechanism, in the world's axes [N]
     stiffness : (..., k) stiffness of the independent motions that loops, fixed joints and contacts allow, due to springs and gravity, in ascending
         order [N m]. In a batch, states with fewer motions have NaN at the end
@@ -486,6 +487,7 @@ class Equilibrium(Brief):
     q: Array
     multipliers: Array
     efforts: Array
+    loop_efforts: dict[str, Array]
     contact_forces: dict[str, Array]
     stiffness: Array
     motions: Array
@@ -583,14 +585,12 @@ def equilibrium(
         closing(robot, tuple((frame, False) for frame in points), fixed_coordinates),
         np.broadcast_to(q, (*lead, robot.nq)),
     )
-    target_points = (
-        np.concatenate([np.broadcast_to(p, (*lead, 3)) for p in points.values()], axis=-1) if points else None
-    )
+    targets = closure.targets(list(points.values()), fixed_coordinates, lead)
     sizes = np.cumsum([robot.nq, closure.robot.nc, robot.nv, 1, 1, robot.nv, robot.nv])
 
     def balanced() -> tuple[list[Array], Array]:
         numbers, status = closure.robot._equilibrium(
-            q, force, closure.scale, [float(goes_down), STEPS, 0.0], **closure.at(when, target_points).data(q), threads=threads,
+            q, force, closure.scale, [float(goes_down), STEPS, 0.0], **closure.at(when, targets).data(q), threads=threads,
             return_status=True,
         )  # fmt: skip
         return np.split(numbers, sizes, axis=-1), status
@@ -630,9 +630,12 @@ def _answer(
         @ multipliers[..., touching.constraint(target_name(frame)).rows, None]
         for frame in points
     }
+    held = {
+        name: multipliers[..., touching.constraint(target_name(f"joint {name}")).rows] for name in closure.loop_joints
+    }
     return Equilibrium(
-        q, multipliers[..., loop_rows], np.where(closure.moving, 0.0 * efforts, efforts), {f: x[..., 0] for f, x in pushes.items()}, stiffness,
-        motions, ~(stiffness < -least).any(axis=-1) & (state == 0), (abs(stiffness) <= least).sum(axis=-1), state, robot.gravity,
+        q, multipliers[..., loop_rows], np.where(closure.moving, 0.0 * efforts, efforts), held, {f: x[..., 0] for f, x in pushes.items()},
+        stiffness, motions, ~(stiffness < -least).any(axis=-1) & (state == 0), (abs(stiffness) <= least).sum(axis=-1), state, robot.gravity,
     )  # fmt: skip
 
 

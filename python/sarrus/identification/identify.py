@@ -135,12 +135,13 @@ def identify(
 
     The equations are tau = Y pi, projected onto motions that the loops allow, so that constraint forces cancel. The rank of the equations determines
     the base parameters. Parameters that are not identified (other bodies, springs, gravity) have their nominal values. Each motor is weighted by the
-    inverse of its estimated noise. Samples are processed once, in blocks, so that only one matrix per motor is in memory.
+    inverse of its estimated noise. Internal efforts of redundant motors are removed. Samples are processed once, in blocks, so that only one matrix
+    per motor is in memory.
 
     Parameters
     ----------
     robot : the nominal mechanism
-    data : samples with closed loops, and efforts; without accelerations use :func:`identify_runs`
+    data : samples with closed loops, and efforts; without accelerations use :func:`identify_runs`. Prescribed motions require `t`
     terms : joint parameters that are identified: "damping", "friction" (Coulomb), "armature", "stiffness" (about the joint's rest) or "offset" (of
         the measured effort [N m, N]) to names of tree joints or loop joints
     bodies : names of the bodies whose parameters are identified; default: all bodies with mass
@@ -161,7 +162,7 @@ def identify(
     Notes
     -----
     The standard deviations are valid for efforts with independent noise and motions that are measured much more accurately. Filtered samples are not
-    independent: use every k-th sample, ``data.rows(slice(None, None, k))``.
+    independent: use every k-th sample, ``data.rows(slice(None, None, k))``. For redundant motors, equal noise of all motors is assumed.
 
     References
     ----------
@@ -194,11 +195,11 @@ def identify(
     model = EffortModel(robot, tuple(data.efforts), terms, bodies)
     check_states(model.robot, data)
     base = base_of(model, data)
-    if len(data) * model.robot.nu < 2 * len(base.kept):
+    fitted, out, counts = _statistics(model, data, base.kept, held_out)
+    if counts.sum() < 2 * len(base.kept):
         raise ModelError(
             f"{len(data)} samples of {model.robot.nu} efforts are too few for {len(base.kept)} base parameters"
         )
-    fitted, out, counts = _statistics(model, data, base.kept, held_out)
     nominal = base.combination @ model.values
     size = np.sqrt(np.mean((model.turn_of_motors * model.measured(data)) ** 2, axis=0)).max() / model.turn_of_motors
     size = np.maximum(size, 1e-100)
@@ -219,36 +220,42 @@ def identify(
 
 def check_states(robot: Mechanism, data: Samples) -> None:
     """Raise an error if the samples have wrong shapes or open loops, or if the motors do not determine the motion."""
-    off = np.abs(closing(robot, (), ()).loops.residual(data.q)).max(axis=1, initial=0.0)
+    off = np.abs(closing(robot, (), ()).at(data.t, None).residual(data.q)).max(axis=1, initial=0.0)
     if off.max(initial=0.0) > tolerances.torn:
         raise StateError(
             f"sample {int(off.argmax())} violates the loops by {off.max():.3g} [rad, mean body sizes]: use robot.project_configuration(q)"
         )
     few = np.linspace(0, len(data) - 1, min(len(data), 32)).astype(int)
     for i in () if data.a is None else few:
-        robot.actuator_efforts(data.q[i], data.v[i], cast(Array, data.a)[i], check=False)
+        time = None if data.t is None else data.t[i]
+        robot.actuator_efforts(data.q[i], data.v[i], cast(Array, data.a)[i], time=time, check=False)
 
 
 def _statistics(
     model: EffortModel, data: Samples, kept: NDArray[np.intp], held_out: float
-) -> tuple[Array, Array, tuple[int, int]]:
-    """Return the products [W y]^T [W y] of each motor (nu, k + 1, k + 1), for fit and validation, and the numbers of samples of both."""
+) -> tuple[Array, Array, Array]:
+    """Return the products [W y]^T [W y] of each motor (nu, k + 1, k + 1), for fit and validation, and the numbers of equations (2, nu) of both.
+
+    Internal efforts are removed from y. A sample then counts as P_kk equations of motor k: for equal noise of all motors, this is the part of the
+    variance that remains, and the trace of P is the number of equations that the motors determine.
+    """
     n, y, a = len(data), model.measured(data), cast(Array, data.a)
     k = len(kept) + 1
-    sums, counts = np.zeros((2, y.shape[1], k, k)), [0, 0]
+    sums, counts = np.zeros((2, y.shape[1], k, k)), np.zeros((2, y.shape[1]))
     edges = np.linspace(0, n, STRETCHES * max(1, min(5, n // (STRETCHES * 20))) + 1).astype(int)
     for s, (first, last) in enumerate(pairwise(edges)):
         # the validation sections are distributed evenly over the record
         out = int(np.floor((s + 1) * held_out + 1e-9) > np.floor(s * held_out + 1e-9))
-        counts[out] += last - first
         for begin in range(first, last, BLOCK):
             rows = slice(begin, min(begin + BLOCK, last))
             signs = None if data.directions is None else {name: d[rows] for name, d in data.directions.items()}
-            Z = model.rows(data.q[rows], data.v[rows], a[rows], kept, signs)
-            Z[..., -1] = y[rows].T - Z[..., -1]
+            time = None if data.t is None else data.t[rows]
+            Z, P = model.rows(data.q[rows], data.v[rows], a[rows], kept, signs, time)
+            Z[..., -1] = (P @ y[rows, :, None])[..., 0].T - Z[..., -1]
+            counts[out] += np.einsum("nkk->k", P)
             for u, block in enumerate(Z):
                 sums[out, u] += block.T @ block
-    return sums[0], sums[1], (counts[0], counts[1])
+    return sums[0], sums[1], counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,30 +271,30 @@ class _Fit:
     condition: float
 
 
-def _weighted(sums: Array, count: int, size: Array, least: Array) -> _Fit:
+def _weighted(sums: Array, counts: Array, size: Array, least: Array) -> _Fit:
     """Return the least-squares fit in which each motor is weighted by its residuals, iteratively.
 
     The set of excited combinations does not depend on the weights.
     """
     p = sums.shape[-1] - 1
     alike = np.einsum("u,uii->i", least**-2.0, sums)[:-1]  # squares of columns, with equal weights of all motors
-    moved = np.sqrt(alike) > STILL * size * np.sqrt(count * np.sum(least**-2.0))
+    moved = np.sqrt(alike) > STILL * size * np.sqrt(np.sum(counts * least**-2.0))
 
     def bounded(noise: Array) -> Array:
         return np.asarray(least * np.maximum(np.maximum(noise / least, 1.0), TRUSTED * (noise / least).max()))
 
-    noise = bounded(np.sqrt(sums[:, -1, -1] / max(count, 1)))
+    noise = bounded(np.sqrt(sums[:, -1, -1] / np.maximum(counts, 1.0)))
     for _ in range(20):
         total = np.einsum("u,uij->ij", noise**-2.0, sums)
         G, b = total[:-1, :-1], total[:-1, -1]
-        length, usual = np.sqrt(np.diag(G)), size * np.sqrt(count * np.sum(noise**-2.0))
+        length, usual = np.sqrt(np.diag(G)), size * np.sqrt(np.sum(counts * noise**-2.0))
         scale = np.where(moved, 1.0 / np.where(moved, length, 1.0), 0.0)
         values, vectors = np.linalg.eigh(scale[:, None] * G * scale)
         excited = values > UNEXCITED * values.max(initial=0.0)
         inverse = (scale[:, None] * vectors[:, excited] / values[excited]) @ vectors[:, excited].T * scale
         change, before = inverse @ b, noise
         change = change + inverse @ (b - G @ change)
-        noise = bounded(_deviation(sums, change, max(count - p / len(sums), 1.0)))
+        noise = bounded(_deviation(sums, change, np.maximum(counts * (1.0 - p / counts.sum()), 1.0)))
         if np.all(np.abs(noise - before) < 1e-6 * noise):
             break
     dark = vectors[:, ~excited].T * np.where(moved, scale, 1.0 / usual)
@@ -297,11 +304,11 @@ def _weighted(sums: Array, count: int, size: Array, least: Array) -> _Fit:
     return _Fit(change, inverse, deviations, root, dark, noise, condition)
 
 
-def _deviation(sums: Array, change: Array, count: float) -> Array:
-    """Return the standard deviation (nu,) of the measurements in these sums from their prediction."""
+def _deviation(sums: Array, change: Array, counts: Array) -> Array:
+    """Return the standard deviation (nu,) of the measurements in these sums from their prediction; NaN without samples."""
     x = np.concatenate([-change, [1.0]])
     squares = np.maximum(np.einsum("i,uij,j->u", x, sums, x), 0.0)
-    return np.sqrt(squares / count) if count else np.full(len(sums), np.nan)
+    return np.asarray(np.sqrt(np.divide(squares, counts, out=np.full(len(sums), np.nan), where=counts > 0.0)))
 
 
 def _all_parameters(
@@ -366,7 +373,7 @@ def identify_runs(
     ------
     ModelError
         - The data have no times, or the record is shorter than four runs.
-        - `terms` contains "offset".
+        - `terms` contains "offset", or the mechanism has prescribed motions.
         - Simulations fail; reduce `horizon` or increase `steps`.
 
     Examples
@@ -398,6 +405,8 @@ def identify_runs(
             "identify_runs() does not identify offsets of efforts: use identify(), or subtract the offsets"
         )
     check_states(model.robot, data)
+    if np.any(robot.constraint_residual(data.q, time=data.t) != robot.constraint_residual(data.q, time=0.0 * data.t)):
+        raise ModelError("identify_runs() begins each run at time 0, without prescribed motions: use identify()")
     still = Samples(data.efforts, data.q, data.v, np.zeros_like(data.v), data.t)
     base = base_of(model, still)
     runs = _Runs(model, data, horizon, hold, steps, threads)
@@ -601,11 +610,11 @@ def exciting_motion(
         """Return q, v and a for coefficients (joints, 2 harmonics); None if loops cannot be closed."""
         at = [dict(zip(ranges, (w @ c.T).T, strict=True)) for w in waves]
         try:
-            q = robot.follow({name: middle[i] + x for i, (name, x) in enumerate(at[0].items())}, start)
+            q = robot.follow({name: middle[i] + x for i, (name, x) in enumerate(at[0].items())}, start, time=t)
         except AssemblyError:
             return None
-        v = robot.complete_velocity(q, at[1], return_status=True)[0]
-        a = robot.complete_acceleration(q, v, at[2], return_status=True)[0]
+        v = robot.complete_velocity(q, at[1], time=t, return_status=True)[0]
+        a = robot.complete_acceleration(q, v, at[2], time=t, return_status=True)[0]
         return (q, v, a) if np.isfinite(a).all() else None
 
     def condition(moved: tuple[Array, Array, Array] | None) -> float:
@@ -613,8 +622,8 @@ def exciting_motion(
         if moved is None:
             return float(np.inf)
         if kept is None:
-            kept = base_of(model, Samples(dict.fromkeys(ranges, t), *moved)).kept
-        X = (model.turn_of_motors[:, None, None] * model.rows(*moved, kept)[..., :-1]).reshape(-1, len(kept))
+            kept = base_of(model, Samples(dict.fromkeys(ranges, t), *moved, t)).kept
+        X = (model.turn_of_motors[:, None, None] * model.rows(*moved, kept, time=t)[0][..., :-1]).reshape(-1, len(kept))
         return float(np.linalg.cond(X / np.maximum(np.linalg.norm(X, axis=0), 1e-300)))
 
     def within(c: Array) -> Array:

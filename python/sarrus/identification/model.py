@@ -1,8 +1,8 @@
 """Samples of measured motions, and the regressor of motor efforts, which are linear in the parameters of bodies and joints, and the base parameters.
 
 Motors contribute S u and loops J^T lambda to tau. The effort of motor k is u_k = x_k . tau, with a motion x_k that the loops allow
-(cpp/loops/effort_regressor.hpp). Therefore constraint forces cancel, and u = W pi has a row for each motor. Redundant motors have no internal
-efforts.
+(cpp/loops/effort_regressor.hpp). Therefore constraint forces cancel, and u = W pi has a row for each motor. If motors are redundant, W pi is the
+effort of least norm. Measured efforts are projected accordingly: P u has no internal efforts, with P = X S for the motions X = [x_k].
 
 References
 ----------
@@ -43,7 +43,7 @@ class Samples(Brief):
     efforts : joint to the efforts of its motor (n,) or (n, nv of the joint) [N m, N]. A passive joint may be included with zeros, as a measurement
     q, v : (n, nq), (n, nv) configurations and velocities [rad, m; rad/s, m/s], with closed loops
     a : (n, nv) accelerations [rad/s^2, m/s^2], or None, for :func:`identify_runs`
-    t : (n,) times [s], or None; uniformly spaced if `a` is None
+    t : (n,) times [s], also of prescribed motions, or None; uniformly spaced if `a` is None
     directions : joint to (n, nv of the joint) factors of Coulomb friction from -1 to 1 (dimensionless); None: the signs of the velocities. If efforts
         are filtered, use the filtered signs, because the filtered friction does not jump at reversals
     """
@@ -163,17 +163,17 @@ class Samples(Brief):
             {name: np.convolve(y, kernel, "valid") for name, y in mirrored.items()}
             for kernel in (smooth, rate, acceleration)
         )
-        q = robot.follow(positions, near)
-        v = robot.complete_velocity(q, rates)
+        q = robot.follow(positions, near, time=t)
+        v = robot.complete_velocity(q, rates, time=t)
         directions = {
             name: np.stack([np.convolve(np.sign(x), smooth, "valid") for x in rates.T], axis=1)
-            for name, rates in robot.joint_states(q, v).v.items()
+            for name, rates in robot.joint_states(q, v, time=t).v.items()
             if rates.shape[1]
         }
-        q, v = q[inside], v[inside]
-        a = robot.complete_acceleration(q, v, {name: x[inside] for name, x in accelerations.items()})
+        q, v, t = q[inside], v[inside], t[inside]
+        a = robot.complete_acceleration(q, v, {name: x[inside] for name, x in accelerations.items()}, time=t)
         forces = {name: np.convolve(u, smooth, "valid") for name, u in readings[1].items()}
-        return cls(forces, q, v, a, t[inside], directions)
+        return cls(forces, q, v, a, t, directions)
 
 
 def _readings(argument: str, value: Any, t: Array) -> dict[str, Array]:
@@ -417,40 +417,46 @@ class EffortModel:
         return np.concatenate([data.efforts[name] for name in sizes], axis=1)
 
     def rows(
-        self, q: Array, v: Array, a: Array, kept: NDArray[np.intp] | None = None, directions: Mapping[str, Array] | None = None
-    ) -> Array:  # fmt: skip
-        """Return the kept columns of W and the nominal efforts (nu, n, kept + 1); raise StateError if efforts are undetermined."""
-        rows, _, status = self._rows(q, v, a, kept, directions)
+        self, q: Array, v: Array, a: Array, kept: NDArray[np.intp] | None = None, directions: Mapping[str, Array] | None = None,
+        time: Array | None = None,
+    ) -> tuple[Array, Array]:  # fmt: skip
+        """Return the kept columns of W and the nominal efforts (nu, n, kept + 1), and matrices P (n, nu, nu); raise StateError if efforts are undetermined.
+
+        P u are the efforts u without internal efforts of redundant motors: those of least norm that produce the same motion.
+        """
+        rows, along, status = self._rows(q, v, a, kept, directions, time)
         if np.any(status):
             raise StateError(
                 f"sample {int(np.argmax(status != 0))}: the motion does not determine the efforts, or it is invalid"
             )
-        return rows
+        columns = [along @ np.swapaxes(joint_velocity(self.robot, q, name), -1, -2) for name in self.robot.actuated]
+        return rows, np.concatenate(columns, axis=-1)
 
     def _rows(
-        self, q: Array, v: Array, a: Array, kept: NDArray[np.intp] | None = None, directions: Mapping[str, Array] | None = None
+        self, q: Array, v: Array, a: Array, kept: NDArray[np.intp] | None = None, directions: Mapping[str, Array] | None = None,
+        time: Array | None = None,
     ) -> tuple[Array, Array, Array]:  # fmt: skip
         """Return the result of :meth:`rows`, the motions x_k of the motors (n, nu, nv), and the status of each state."""
         robot, nv, bodies = self.robot, self.robot.nv, 10 * len(self.bodies)
         kept = np.arange(len(self.names)) if kept is None else kept
-        every, status = robot._effort_regressor(q, v, a, return_status=True)
+        every, status = robot._effort_regressor(q, v, a, time=time, return_status=True)
         # columns of joint parameters, which the core does not compute, are placeholders here. A single call of take for all motors is twice as fast
         columns = np.append(self._columns, np.zeros(len(self.terms) + 1, int))[np.append(kept, -1)]
         rows: Array = every.take(columns, axis=-1, mode="clip").swapaxes(0, 1)
         along = every[..., :nv]
         for i in np.flatnonzero(kept >= bodies):
-            rows[..., i] = self._joint_column(self.terms[kept[i] - bodies], q, v, a, along, directions).T
+            rows[..., i] = self._joint_column(self.terms[kept[i] - bodies], q, v, a, along, directions, time).T
         rows[..., -1] = (along @ robot.inverse_dynamics(q, v, a)[..., None])[..., 0].T
         return rows, along, np.asarray(status)
 
     def _joint_column(
-        self, place: tuple[str, str, int], q: Array, v: Array, a: Array, along: Array, directions: Mapping[str, Array] | None
+        self, place: tuple[str, str, int], q: Array, v: Array, a: Array, along: Array, directions: Mapping[str, Array] | None, time: Array | None
     ) -> Array:  # fmt: skip
         """Return the efforts of the motors (n, nu) due to a unit value of a joint parameter."""
         term, joint, k = place
         j = self.robot.joint(joint)
         if j.closes_loop:
-            states = self.robot.joint_states(q, v, a)
+            states = self.robot.joint_states(q, v, a, time=time)
             x, dx, ddx = states.q[joint], states.v[joint][:, k], states.a[joint][:, k]
             moves = (along @ joint_velocity(self.robot, q, joint)[..., k, :, None])[..., 0]
         else:
@@ -474,15 +480,15 @@ class EffortModel:
             return rng.normal(size=(states, robot.nv))
 
         chosen = rng.integers(len(data), size=states) if seed else np.linspace(0, len(data) - 1, states).astype(int)
-        q = data.q[chosen]
-        away = robot.integrate(q, 0.1 * robot.project_velocity(q, turn * random()))
-        closed, status = robot.project_configuration(away, return_status=True)
+        q, time = data.q[chosen], None if data.t is None else data.t[chosen]
+        away = robot.integrate(q, 0.1 * robot.project_velocity(q, turn * random(), time=time))
+        closed, status = robot.project_configuration(away, time=time, return_status=True)
         q = np.where((status == 0)[:, None], closed, q)
-        v = robot.project_velocity(q, self.rate * turn * random())
+        v = robot.project_velocity(q, self.rate * turn * random(), time=time)
         efforts = random() * np.abs(turn * robot.bias_forces(q, v)).max() / turn
-        a, status = robot.forward_dynamics(q, v, efforts, return_status=True)
+        a, status = robot.forward_dynamics(q, v, efforts, time=time, return_status=True)
         q, v, a = (x[status == 0] for x in (q, v, a))
-        rows, along, status = self._rows(q, v, a)
+        rows, along, status = self._rows(q, v, a, time=None if time is None else time[status == 0])
         good = status == 0
         if robot.nc:  # states near singular positions are rejected, because their rounding errors are large
             J, x = robot.constraint_jacobian(q) * turn, np.swapaxes(along / turn, 1, 2)
