@@ -321,7 +321,7 @@ class Setup:
         """
         options: dict[str, Any] = {"threads": threads, "return_status": True}
 
-        def project(close: Callable[..., Any], *states: Array) -> tuple[Array, Array]:
+        def project(close: Callable[..., Any], *states: Array) -> Any:
             if q.ndim == 1 or not METHODS[self.method].rigid:
                 return close(*states, **options)
             results = [close(*state, **options) for state in zip(*states, strict=True)]
