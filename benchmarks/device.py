@@ -17,7 +17,7 @@ import sarrus
 import sarrus.cuda
 from sarrus.generation.recorder import sample_configurations, sample_motion
 
-AGREEING = ("double_pendulum", "four_bar", "free_flyer", "sarrus_linkage", "quadruped", "delta")
+AGREEING = ("double_pendulum", "four_bar", "free_flyer", "watt", "quadruped", "delta")
 LIMITS = {"double": 1e-12, "float": 1e-5}  # relative to the largest entry
 SECONDS = 2.0  # duration of each measurement
 
@@ -117,6 +117,7 @@ def main() -> int:
     arguments = parser.parse_args()
     device, threads = arguments.device, os.cpu_count() or 1
     rows: dict[str, Any] = {}
+    sarrus.cuda.Worlds(sarrus.mechanisms.pendulum(), 1, device=device)  # raises if there is no driver or package
 
     def add(key: str, measure: Callable[..., dict[str, Any]], *values: Any) -> None:
         try:
@@ -145,7 +146,7 @@ def main() -> int:
             threads,
         )
     add("training, biped, float", training, device, 0)
-    return 0
+    return int(any("error" in row for row in rows.values()))
 
 
 if __name__ == "__main__":

@@ -178,8 +178,9 @@ class Recording {
   }
 
   C99Function c99(const std::string& name, const std::vector<std::pair<std::string, Numbers>>& inputs,
-                  const std::vector<std::pair<std::string, Numbers>>& outputs, const std::optional<Number>& status) const {
-    return sarrus::c99(*graph_, name, named(inputs), named(outputs), status ? ids_of({*status})[0] : -1);
+                  const std::vector<std::pair<std::string, Numbers>>& outputs, const std::optional<Number>& status,
+                  bool for_gpu) const {
+    return sarrus::c99(*graph_, name, named(inputs), named(outputs), status ? ids_of({*status})[0] : -1, for_gpu);
   }
 
  private:
@@ -290,7 +291,7 @@ PYBIND11_MODULE(_recording, m, pybind11::mod_gil_not_used()) {
       .def("assumptions", &Recording::assumptions)
       .def("status_of", &Recording::status_of, py::arg("results"), py::arg("status"), py::arg("otherwise"))
       .def("values", &Recording::values)
-      .def("c99", &Recording::c99, py::arg("name"), py::arg("inputs"), py::arg("outputs"), py::arg("status"));
+      .def("c99", &Recording::c99, py::arg("name"), py::arg("inputs"), py::arg("outputs"), py::arg("status"), py::arg("for_gpu"));
   py::class_<C99Function>(m, "C99Function")
       .def_readonly("declaration", &C99Function::declaration)
       .def_readonly("definition", &C99Function::definition)

@@ -66,33 +66,56 @@ Ids depth_first(const Graph& g, const std::vector<char>& live, const Ids& result
   return order;
 }
 
+/// Return the expressions that are written into arrays where they are computed: arguments of calls, and the results of a function other than the
+/// generated one.
+std::vector<char> in_arrays(const Graph& g, const Ids& order, const Ids& results, bool inner) {
+  std::vector<char> written(static_cast<std::size_t>(g.size()), 0);
+  for (const int i : inner ? results : Ids{}) written[static_cast<std::size_t>(i)] = 1;
+  for (const int i : order)
+    if (g[i].op == Op::result) g.each_operand(i, [&](int k) { written[static_cast<std::size_t>(k)] = 1; });
+  return written;
+}
+
 /// Return the largest number of simultaneously live values: operands until their last use, and the results of the generated function to its end.
-/// Arguments and results of calls are in arrays.
-int alive(const Graph& g, const Ids& order, const Ids& results, bool inner) {
-  const std::size_t end = order.size();
-  std::vector<std::size_t> last(static_cast<std::size_t>(g.size()), 0);
-  for (std::size_t at = 0; at < end; ++at) {
-    last[static_cast<std::size_t>(order[at])] = at;
-    for (const int k : g[order[at]].operand)
-      if (k >= 0) last[static_cast<std::size_t>(k)] = at;
+/// Arguments and results of calls are in arrays. `again`: values that are read again if their last use is far, so that they are not live in between.
+int alive(const Graph& g, const Ids& order, const Ids& results, bool inner, const std::vector<char>& again = {}) {
+  const int end = static_cast<int>(order.size());
+  std::vector<int> last(static_cast<std::size_t>(g.size()), -1), change(order.size() + 2, 0);
+  const auto live = [&](int begin, int at) {
+    ++change[static_cast<std::size_t>(begin)], --change[static_cast<std::size_t>(at + 1)];
+  };
+  const auto use = [&](int i, int at) {
+    int& before = last[static_cast<std::size_t>(i)];
+    if (before < 0 || before == at) return;  // in an array, or the second operand of this statement
+    const bool read = !again.empty() && again[static_cast<std::size_t>(i)] && at - before > far;
+    live(read ? at : before + 1, at), before = at;
+  };
+  for (int at = 0; at < end; ++at) {
+    const int i = order[static_cast<std::size_t>(at)];
+    for (const int k : g[i].operand)
+      if (k >= 0) use(k, at);
+    if (g[i].op == Op::result) continue;
+    live(at, at), last[static_cast<std::size_t>(i)] = at;
   }
-  for (const int i : inner ? Ids{} : results) last[static_cast<std::size_t>(i)] = end;
-  std::vector<int> ends(end + 1, 0);
+  for (const int i : inner ? Ids{} : results) use(i, end);
   int now = 0, most = 0;
-  for (std::size_t at = 0; at < end; ++at) {
-    if (g[order[at]].op != Op::result) {  // results of calls are in arrays
-      ++ends[last[static_cast<std::size_t>(order[at])]];
-      most = std::max(most, ++now);
-    }
-    now -= ends[at];
-  }
+  for (const int x : change) most = std::max(most, now += x);
   return most;
 }
 
-/// Return the order of expressions with the fewest simultaneously live values.
-Ids ordered(const Graph& g, const std::vector<char>& live, const Ids& results, bool inner) {
-  Ids order = as_recorded(g, live), other = depth_first(g, live, results);
-  return alive(g, other, results, inner) < alive(g, order, results, inner) ? other : order;
+/// Return the order of expressions with the fewest simultaneously live values. If these are too many for the registers of a GPU, values that are read
+/// again are not counted, and the depth-first order that begins at the last result is another candidate: it computes a factor row by row. Its chains of
+/// dependent statements are slower on processors.
+Ids ordered(const Graph& g, const std::vector<char>& live, const Ids& results, bool inner, bool for_gpu) {
+  const int registers = g.single ? 200 : 100;  // of 255, without addresses and the compiler's own; a double needs two
+  const Ids recorded = as_recorded(g, live), first = depth_first(g, live, results);
+  const int most = alive(g, recorded, results, inner), most_of_first = alive(g, first, results, inner);
+  if (!for_gpu || std::min(most, most_of_first) <= registers) return most_of_first < most ? first : recorded;
+  const Ids last = depth_first(g, live, {results.rbegin(), results.rend()});
+  const std::vector<char> again = in_arrays(g, recorded, results, inner);
+  return std::min({recorded, first, last}, [&](const Ids& a, const Ids& b) {
+    return alive(g, a, results, inner, again) < alive(g, b, results, inner, again);
+  });
 }
 
 /// Return the digits of a number. In single precision, tiny and huge numbers are replaced by the ends of its range.
@@ -158,14 +181,14 @@ template <class Words> std::string written(const Expression& e, const Words& x, 
 /// Write a function. `prefix`: name of the generated function, with which the names of called functions begin. Arguments are read where they are used.
 /// A function other than the generated one writes its results where they are computed, so that registers become free; its arrays are distinct.
 C99Function written(const Graph& g, const std::string& prefix, const std::string& name, const NamedIds& inputs,
-                    const NamedIds& outputs, int status, std::set<int>& called) {
+                    const NamedIds& outputs, int status, bool for_gpu, std::set<int>& called) {
   const std::string real = g.single ? "float" : "double", f = g.single ? "f" : "";
   Ids results;
   for (const auto& [array, ids] : outputs) results.insert(results.end(), ids.begin(), ids.end());
   if (status >= 0) results.push_back(status);
   const std::vector<char> live = g.needed(results);
   const bool inner = name != prefix;
-  const Ids order = ordered(g, live, results, inner);
+  const Ids order = ordered(g, live, results, inner, for_gpu);
 
   const auto computed = std::count_if(order.begin(), order.end(), [&](int i) { return g[i].op != Op::result; });
   C99Function function = {"", "", {}, counted(g, order), static_cast<int>(computed), alive(g, order, results, inner), false};
@@ -303,9 +326,10 @@ C99Function written(const Graph& g, const std::string& prefix, const std::string
 
 }  // namespace
 
-C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs, const NamedIds& outputs, int status) {
+C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs, const NamedIds& outputs, int status,
+                bool for_gpu) {
   std::set<int> called;
-  C99Function function = written(g, name, name, inputs, outputs, status, called);
+  C99Function function = written(g, name, name, inputs, outputs, status, for_gpu, called);
   // a function calls only earlier ones
   for (int i = g.functions() - 1; i >= 0; --i) {
     if (!called.count(i)) continue;
@@ -313,7 +337,7 @@ C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs,
     NamedIds groups;
     for (std::size_t k = 0; k < f.inputs.size(); ++k)
       if (!f.inputs[k].empty()) groups.push_back({"x" + std::to_string(k), f.inputs[k]});
-    const C99Function each = written(*f.graph, name, name + "_" + f.name, groups, {{"y", f.written}}, -1, called);
+    const C99Function each = written(*f.graph, name, name + "_" + f.name, groups, {{"y", f.written}}, -1, for_gpu, called);
     function.called.insert(function.called.begin(), each.definition);
     function.statements += each.statements, function.alive = std::max(function.alive, each.alive);
     function.turns |= each.turns;

@@ -20,8 +20,10 @@ struct C99Function {
   bool turns;  // true if the function calls sarrus_turn, which computes sine and cosine together
 };
 
-/// Generate a function. `status`: index of the expression that the function returns as an int, or -1. Results may overwrite arguments.
-C99Function c99(const Graph& graph, const std::string& name, const NamedIds& inputs, const NamedIds& outputs, int status);
+/// Generate a function. `status`: index of the expression that the function returns as an int, or -1. Results may overwrite arguments. `for_gpu`: long
+/// code is ordered for the registers of a GPU, which is slower on processors.
+C99Function c99(const Graph& graph, const std::string& name, const NamedIds& inputs, const NamedIds& outputs, int status,
+                bool for_gpu = false);
 
 /// Return the function sarrus_turn, without comments; it is written at the beginning of a file with such functions.
 std::string c99_turn(bool single);

@@ -73,6 +73,7 @@ class Recording:
         inputs: Sequence[tuple[str, Sequence[Number]]],
         outputs: Sequence[tuple[str, Sequence[Number]]],
         status: Number | None,
+        for_gpu: bool,
     ) -> C99Function: ...
 
 def recording(mechanism: Any, samples: int, single: bool) -> Recording: ...

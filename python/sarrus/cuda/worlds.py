@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -332,7 +333,9 @@ class Worlds:
     def _recorded(self, name: str, compute: Callable[[Recorder], Mapping[str, Numbers]]) -> Recorded:
         recorder = Recorder(self.simulated, scalar=self.scalar, configurations=self._configurations)
         with np.errstate(all="ignore"):
-            return _recorded("sarrus", name, compute, recorder, True)
+            f = _recorded("sarrus", name, compute, recorder, True)
+            on_gpu = isinstance(self.device, Device)
+            return replace(f, text=f.written(f.name, f.inputs, f.results, True)[0]) if on_gpu else f
 
     def _stepped(self, r: Recorder) -> Mapping[str, Numbers]:
         step = recorded_step(r, dt=self.dt, method=self.method, elements=self._elements)

@@ -45,7 +45,8 @@ STEP = 1e-3  # largest step of an FMU [s]
 class Recorded:
     """Recorded function.
 
-    `source` is the function's name, or a Python function of a Recorder. `written` is a function that writes further functions of the same recording.
+    `source` is the function's name, or a Python function of a Recorder. `written` is a function that writes further functions of the same recording,
+    for a processor or a GPU.
     """
 
     name: str
@@ -55,7 +56,7 @@ class Recorded:
     results: Mapping[str, Numbers]
     text: _recording.C99Function
     returns_status: bool
-    written: Callable[[str, Mapping[str, Numbers], Mapping[str, Numbers]], tuple[_recording.C99Function, bool]]
+    written: Callable[..., tuple[_recording.C99Function, bool]]
     compute: Callable[[Recorder], Mapping[str, Numbers]]
 
 
@@ -169,13 +170,14 @@ def _cuda(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[
         real = "float" if f.recorder.scalar == "float" else "double"
         arguments = [f"const {real} *{key}" for key in f.inputs] + [f"{real} *{key}" for key in f.results]
         rows = [f"{key} + {np.size(x)} * sarrus_i" for key, x in (*f.inputs.items(), *f.results.items())]
+        text, _ = f.written(f.name, f.inputs, f.results, True)
         call = f"{f.name}({_listed(rows)})"
         status = f"sarrus_status[sarrus_i] = {call}" if f.returns_status else f"{call};\n  sarrus_status[sarrus_i] = 0"
         # volatile: a number that an array contains is read again, instead of kept in a register or stored a second time
         again = partial(re.sub, r"(sarrus_again\d+ = )(.*);", rf"\1*(volatile const {real} *)&\2;")
-        texts += (f"static __device__ __noinline__ {again(text)}" for text in f.text.called)
+        texts += (f"static __device__ __noinline__ {again(each)}" for each in text.called)
         texts.append(
-            f"static __device__ {again(f.text.definition)}\n"
+            f"static __device__ {again(text.definition)}\n"
             f'extern "C" __global__ void {f.name}_batch(long sarrus_states, {_listed(arguments)}, int *sarrus_status) {{\n'
             "  const long sarrus_i = blockIdx.x * (long)blockDim.x + threadIdx.x;\n  if (sarrus_i >= sarrus_states) return;\n"
             f"  {status};\n}}\n"

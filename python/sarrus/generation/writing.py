@@ -235,7 +235,7 @@ def _recorded(prefix: str, key: str, source: str | Function | TaskControl, r: Re
             )
 
     def written(
-        name: str, inputs: Mapping[str, Numbers], results: Mapping[str, Numbers]
+        name: str, inputs: Mapping[str, Numbers], results: Mapping[str, Numbers], for_gpu: bool = False
     ) -> tuple[_recording.C99Function, bool]:
         flat = [x for array in results.values() for x in r._flat(array)]
         status = r._recording.status_of(flat, r.constant(0.0) if r.status is None else r.status, NO_ANSWER)
@@ -243,7 +243,7 @@ def _recorded(prefix: str, key: str, source: str | Function | TaskControl, r: Re
             status += r._recording.assumptions(BROKEN)
         arguments, outputs = ([(key, r._flat(x)) for key, x in arrays.items()] for arrays in (inputs, results))
         returns_status = status.constant != 0.0
-        return r._recording.c99(name, arguments, outputs, status if returns_status else None), returns_status
+        return r._recording.c99(name, arguments, outputs, status if returns_status else None, for_gpu), returns_status
 
     results = {name: np.array(r._flat(x), dtype=object).reshape(np.shape(x)) for name, x in results.items()}
     name = f"{prefix}_{_identifier(key)}"

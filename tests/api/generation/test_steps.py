@@ -254,6 +254,33 @@ def test_numbers_of_arrays_are_read_again(tmp_path):
     assert "volatile" not in code and code.count("const double sarrus_again") == len(again)
 
 
+def live_numbers(function):
+    """Return the largest number of variables that are live at the same time in straight-line code."""
+    lines, first, last = function.splitlines(), {}, {}
+    for k, line in enumerate(lines):
+        for name in re.findall(r"\b(?:t\d+|x\d+_\d+|sarrus_again\d+)\b", line):
+            first.setdefault(name, k)
+            last[name] = k
+    live = np.zeros(len(lines) + 1, int)
+    for name, k in first.items():
+        live[k] += 1
+        live[last[name] + 1] -= 1
+    return np.cumsum(live).max()
+
+
+def test_called_functions_fit_into_registers(tmp_path):
+    """The functions that a large step calls need fewer numbers at a time than a thread of a GPU has registers (255)."""
+
+    def step(recorder):
+        return {f"{key}_next": x for key, x in generation.recorded_step(recorder, dt=DT).items()}
+
+    robot, options = sarrus.mechanisms.biped(), {"targets": ["cuda"], "scalar": "float", "most_statements": 10**6}
+    text = generation.generate(robot, {"step": step}, tmp_path, name="biped", **options).others[0].read_text()
+    called = re.findall(r"__noinline__ (void .*?^\})", text, re.DOTALL | re.MULTILINE)
+    assert sum("_factor(" in function for function in called) == 1
+    assert max(map(live_numbers, called)) <= 200
+
+
 def test_derivatives_of_called_functions():
     """Derivatives do not pass through called functions, and do not lose them silently."""
     recorder = generation.Recorder(pendulum)
