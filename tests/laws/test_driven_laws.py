@@ -7,8 +7,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
+import sarrus.calibration
+import sarrus.design
+import sarrus.identification
 from tests.public import ROWS, ask, case, leaves, public
-from tests.small_mechanisms import shaken_four_bar
+from tests.small_mechanisms import bars, shaken_four_bar
 
 T = 0.7
 # resolved_rate: the velocity of the table is no motion of these mechanisms; it has a test of its own
@@ -98,3 +101,41 @@ def test_runs_that_start_later(method):
     )
     assert late.q[0, :, robot.joint("motor").q_slice].max() > 0.6
     assert_same((late.q, late.v), (early.q, early.v))
+
+
+def test_samples_of_joints():
+    """The samples satisfy the constraints at their times."""
+    robot, t = shaken_four_bar(), np.linspace(0.0, 8.0, 1601)
+    crank = {"motor": 0.6 + 0.3 * np.sin(3.0 * t)}
+    data = sarrus.identification.Samples.from_joints(robot, t, crank, {"motor": 0.0 * t}, cutoff=5.0)
+    state, at = (data.q, data.v), {"time": data.t}
+    J = robot.constraint_jacobian(data.q, **at)
+    assert_allclose(robot.constraint_residual(data.q, **at), 0.0, atol=1e-12)
+    assert_allclose((J @ data.v[..., None])[..., 0], robot.constraint_velocity(data.q, **at), atol=1e-12)
+    assert_allclose((J @ data.a[..., None])[..., 0], robot.constraint_bias(*state, **at), atol=1e-11)
+
+
+WITHOUT_TIMES = {
+    "identification": lambda r, x: sarrus.identification.exciting_motion(r, {"motor": (0.3, 0.9)}, period=2.0),
+    "calibrate": lambda r, x: sarrus.calibration.calibrate(r, sarrus.calibration.Measurements(x, joints={"pivot": np.ones(5)})),
+    "design": lambda r, x: sarrus.design.design(
+        r, x, [sarrus.design.Variable("pin1.parent.x", -0.1, 0.1)], [sarrus.design.JointAngle("pivot", np.ones(5))]
+    ),
+    "tolerances": lambda r, x: sarrus.design.tolerances(r, {"pin1.parent.x": 1e-4}, x, ["pivot"], samples=0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WITHOUT_TIMES)
+def test_configurations_without_times(name):
+    with pytest.raises(
+        sarrus.ModelError, match=f"{name}: the prescribed motion 'drive' of 'shaken four-bar' varies in time"
+    ):
+        WITHOUT_TIMES[name](shaken_four_bar(), {"motor": np.linspace(0.3, 0.9, 5)})
+
+
+def test_locked_coordinates_need_no_times():
+    robot = bars((0.4, 1.1, 0.9, 0.5), 1.0, laws={1: 1.0}, actuated=(0,))
+    assert (
+        sarrus.design.tolerances(robot, {"pin1.parent.x": 1e-4}, {"pin0": np.full(3, 0.4)}, ["pin2"], samples=0).lost
+        == 0
+    )

@@ -157,6 +157,7 @@ def identify(
         The motors in the efforts do not determine the motion. Add passive joints to the efforts, with zeros.
     StateError, ShapeError, NameNotFoundError, ModelError
         A sample violates the loop constraints, shapes are wrong, names are unknown, or there are fewer samples than parameters.
+        Or a prescribed motion varies in time.
 
     Notes
     -----
@@ -366,6 +367,7 @@ def identify_runs(
     ------
     ModelError
         - The data have no times, or the record is shorter than four runs.
+        - A prescribed motion varies in time.
         - `terms` contains "offset".
         - Simulations fail; reduce `horizon` or increase `steps`.
 
@@ -568,6 +570,8 @@ def exciting_motion(
     ------
     AssemblyError
         No motion within the ranges was found whose loops close; reduce the ranges.
+    ModelError
+        A prescribed motion varies in time.
 
     Examples
     --------

@@ -22,7 +22,7 @@ from .._arrays import Array, ArrayLike, NDArray, check_mapping, checked_names, c
 from .._core.spatial import pseudo_inertia
 from .._renamed import renamed_arguments
 from .._showing import Brief
-from ..analysis.closing import on_its_tree
+from ..analysis.closing import check_timeless, on_its_tree
 from ..analysis.independent_coordinates import joint_velocity
 from ..analysis.linear_algebra import velocity_scale
 from ..errors import ModelError, ShapeError, StateError, check_name
@@ -163,17 +163,17 @@ class Samples(Brief):
             {name: np.convolve(y, kernel, "valid") for name, y in mirrored.items()}
             for kernel in (smooth, rate, acceleration)
         )
-        q = robot.follow(positions, near)
-        v = robot.complete_velocity(q, rates)
+        q = robot.follow(positions, near, time=t)
+        v = robot.complete_velocity(q, rates, time=t)
         directions = {
             name: np.stack([np.convolve(np.sign(x), smooth, "valid") for x in rates.T], axis=1)
-            for name, rates in robot.joint_states(q, v).v.items()
+            for name, rates in robot.joint_states(q, v, time=t).v.items()
             if rates.shape[1]
         }
-        q, v = q[inside], v[inside]
-        a = robot.complete_acceleration(q, v, {name: x[inside] for name, x in accelerations.items()})
+        q, v, t = q[inside], v[inside], t[inside]
+        a = robot.complete_acceleration(q, v, {name: x[inside] for name, x in accelerations.items()}, time=t)
         forces = {name: np.convolve(u, smooth, "valid") for name, u in readings[1].items()}
-        return cls(forces, q, v, a, t[inside], directions)
+        return cls(forces, q, v, a, t, directions)
 
 
 def _readings(argument: str, value: Any, t: Array) -> dict[str, Array]:
@@ -332,6 +332,7 @@ class EffortModel:
     def __init__(
         self, robot: Mechanism, joints: Sequence[str], terms: Mapping[str, Sequence[str]] | None, bodies: Sequence[str] | None
     ) -> None:  # fmt: skip
+        check_timeless(robot, "identification")
         for joint in joints:
             check_name("joint", joint, robot._joints, "efforts")
         motors = tuple(joints)
