@@ -32,6 +32,23 @@ def four_bar():
     return robot, q, robot.project_velocity(q, [6.0, 0.0, 0.0])
 
 
+def shaken_four_bar(earlier=0.0):
+    """Return a four-bar with a pivot on a slide that a prescribed motion shakes, earlier by this time."""
+    b = sarrus.Builder("shaken four-bar")
+    for name, length in (("crank", 0.4), ("coupler", 1.1), ("rocker", 0.9)):
+        b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0), 0.02))
+    b.add_body("slide", sarrus.Inertia.sphere(2.0, 0.1))
+    b.add_joint("rail", sarrus.Prismatic("x"), "ground", "slide", tree=True)
+    b.add_prescribed_motion("drive", "rail", sarrus.laws.harmonic(0.15, rate=2.0, phase=2.0 * earlier))
+    b.add_joint("motor", sarrus.Revolute("y"), "ground", "crank", actuated=True)
+    b.add_joint("pin1", sarrus.Revolute("y"), "crank", "coupler", at_parent=(0.4, 0, 0))
+    b.add_joint("pivot", sarrus.Revolute("y"), "slide", "rocker", at_parent=(1.0, 0, 0))
+    b.add_joint(
+        "pin2", sarrus.Revolute("y"), "coupler", "rocker", at_parent=(1.1, 0, 0), at_child=(0.9, 0, 0), loop=True
+    )
+    return b.build()
+
+
 def double_pendulum():
     return sarrus.mechanisms.double_pendulum(), np.array([1.0, 0.5]), np.array([0.2, -0.3])
 

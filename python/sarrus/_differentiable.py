@@ -304,7 +304,7 @@ def run(f: Function, x: Arrays) -> Sweep:
     options: dict[str, Any] = dict(f.options)
     options.pop("motors", None)
     dt, elements, start = options.pop("dt"), _elements(options.pop("controller", None)), options.get("start", 0.0)
-    options["method"] = method_for(options.get("method", "auto"), elements, True, f.robot, q, dt)
+    options["method"] = method_for(options.get("method", "auto"), elements, True, f.robot, q, dt, start)
     runs, steps = math.prod(q.shape[:-1]), u.shape[-2]
     efforts = EffortTable(start + dt * np.arange(steps), u.reshape(runs, *u.shape[-2:]), f.motors)
     states = q.reshape(runs, -1), v.reshape(runs, -1)

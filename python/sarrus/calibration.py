@@ -21,6 +21,7 @@ import numpy as np
 
 from ._arrays import Array, ArrayLike, NDArray, check_counts, check_mapping, checked_number, real_array
 from ._showing import Brief
+from .analysis.closing import check_timeless
 from .dimensions import Dimensions, Moves, Tied, checked_inputs
 from .errors import AssemblyError, ModelError, ModelWarning, ShapeError, StateError, check_choice
 from .identification.model import Base, independent_columns
@@ -184,7 +185,7 @@ def calibrate(
     Raises
     ------
     ModelError
-        There are no measurements, or they do not depend on the dimensions; the loss is unknown.
+        There are no measurements, or they do not depend on the dimensions; the loss is unknown; or a prescribed motion varies in time.
     AssemblyError
         The loops do not close at the inputs.
     StateError, NameNotFoundError, ShapeError
@@ -429,6 +430,7 @@ class _Rows:
     def __init__(self, robot: Mechanism, m: Measurements, near: ArrayLike | None) -> None:
         if not isinstance(m, Measurements):
             raise TypeError(f"measurements must be a sarrus.calibration.Measurements; got {m!r}")
+        check_timeless(robot, "calibrate")
         self.robot, self.inputs = robot, checked_inputs(robot, m.inputs)
         self.n = n = len(next(iter(self.inputs.values())))
         self.noise = _of_lengths_and_angles("noise", m.noise)

@@ -17,6 +17,7 @@ import numpy as np
 
 from . import derivatives as D
 from ._arrays import Array
+from .analysis.closing import check_timeless
 from .control.elements import EffortTable
 from .errors import AssemblyError, DriftWarning, IntegrationError, ModelError, StateError
 from .mechanism import Mechanism
@@ -115,11 +116,12 @@ class ActionModel(crocoddyl.ActionModelAbstract):
     Raises
     ------
     ModelError
-        A cost uses ``crocoddyl.ResidualModelState``, but the mechanism has quaternions, for which the derivative of this residual is wrong. Use
+        A prescribed motion varies in time. Or a cost uses ``crocoddyl.ResidualModelState``, but the mechanism has quaternions, for which the derivative of this residual is wrong. Use
         :class:`StateResidual`.
     """
 
     def __init__(self, robot: Mechanism, dt: float, costs: Any, **options: Any) -> None:
+        check_timeless(robot, "crocoddyl.ActionModel")
         super().__init__(costs.state, robot.nu, costs.nr)
         self.robot, self.dt, self.costs, self.options = robot, dt, costs, options
         self._check()

@@ -20,6 +20,7 @@ from ._deferred import attributes
 from ._files import needed
 from ._motor_motions import MotorChanges, MotorMotions
 from ._showing import Brief
+from .analysis.closing import check_timeless
 from .dimensions import AXES, Dimensions, Moves, Tied, checked_inputs
 from .errors import AssemblyError, ModelError, NameNotFoundError, ShapeError, check_name
 from .mechanism import Mechanism, checked_mechanism
@@ -507,7 +508,7 @@ def design(
     StateError
         The inputs do not determine the position.
     ModelError, ShapeError, NameNotFoundError
-        Bounds are invalid; names are unknown; arrays have wrong shapes.
+        Bounds are invalid; names are unknown; arrays have wrong shapes; a prescribed motion varies in time.
 
     Examples
     --------
@@ -530,6 +531,7 @@ def design(
     _arrays.check_counts(starts=starts, improved=improved)
     if seconds is not None:
         seconds = _arrays.checked_number("seconds", seconds, "seconds, not negative", most=_arrays.ENDLESS)
+    check_timeless(robot, "design")
     problem = _Problem(robot, checked_inputs(robot, inputs), variables, objectives, near)
     rng, begun = np.random.default_rng(_arrays.checked_count("seed", seed, 0)), time.perf_counter()
     low, high = problem.low, problem.high
@@ -875,7 +877,7 @@ def tolerances(
     Raises
     ------
     NameNotFoundError, ModelError, ShapeError
-        Names are unknown; a spread is negative.
+        Names are unknown; a spread is negative; a prescribed motion varies in time.
     StateError
         The inputs do not determine the position. If this happens at some of the n inputs only, their entries of `parts` are NaN instead.
 
@@ -891,6 +893,7 @@ def tolerances(
     """
     checked_mechanism(robot, "robot")
     _arrays.check_counts(0, samples=samples)
+    check_timeless(robot, "tolerances")
     paths = checked_inputs(robot, inputs)
     sizes = _spreads(robot, paths, spread)
     dimensions = Dimensions(robot, list(paths), list(sizes))

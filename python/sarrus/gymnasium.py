@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -58,7 +59,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     observe : function (q (n, nq) [rad, m], v (n, nv) [rad/s, m/s]) that returns observations (n, k)
     reward : function (q, v, u (n, motors) [N m, N]) that returns rewards (n,) for the state after a period and the efforts in it
     start : random initial states. Either a mapping of joints to ranges of their coordinates: these are drawn uniformly, the loops are closed by
-        :meth:`~sarrus.Mechanism.assemble`, and the velocity is zero. Or a function (random generator, indices of runs (m,)) that returns q (m, nq)
+        :meth:`~sarrus.Mechanism.assemble` at the clock's time, and the velocity is zero. Or a function (random generator, indices of runs (m,)) that returns q (m, nq)
         and v (m, nv), which are projected onto the constraints
     ends : function (q, v), as for `observe`, that returns True for terminated episodes (n,)
     efforts : (motors,) efforts for actions of 1 [N m, N]; actions are between -1 and 1. Default: the joints' limits
@@ -115,8 +116,9 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._x = np.zeros((0, 0))
         options = {"method": method, "stabilisation": stabilisation, "gains": gains, "dt": self._dt, "limits": "ignore"}
         stepping = Stepping.checked("VectorEnv", base, self._period, options)
-        self._prepare = partial(_prepared, [robot], controller, stepping, rows=[slice(None)])
-        (prepared,) = self._prepare(base.neutral())
+        self._prepare = partial(_prepared, [robot], controller, rows=[slice(None)])
+        self._stepping = stepping
+        (prepared,) = self._prepare(stepping, base.neutral())
         self._felt = prepared.felt_at is not None
         hold(prepared.forces, base.nv)
         self._setup, self._core = prepared.setup, prepared.setup.core()
@@ -258,7 +260,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         if self._felt and rows.size:
             q = np.repeat(self.q[rows[:1]], self.num_envs, axis=0)  # the other runs have no initial configuration now
             q[rows] = self.q[rows]
-            parameters = self._prepare(q)[0].forces.parameters
+            stepping = replace(self._stepping, start=self._clock)
+            parameters = self._prepare(stepping, q)[0].forces.parameters
             parameters = np.broadcast_to(parameters, (self.num_envs, parameters.shape[-1]))
             self._parameters[rows, : parameters.shape[-1]] = parameters[rows]
 
@@ -270,7 +273,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             n, robot = len(rows), self.robot[rows.tolist()] if isinstance(self.robot, Variants) else self.robot
             ranges = {name: np.broadcast_arrays(*bounds) for name, bounds in start.items()}
             fixed = {name: low + (high - low) * rng.random((n, *low.shape)) for name, (low, high) in ranges.items()}
-            q, v = robot.assemble(fixed=fixed, branch="only", return_status=True)[0], np.zeros(self.robot.nv)
+            q = robot.assemble(fixed=fixed, branch="only", time=self._clock, return_status=True)[0]
+            v = np.zeros(self.robot.nv)
         return np.broadcast_to(q, (len(rows), self.robot.nq)), np.broadcast_to(v, (len(rows), self.robot.nv))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, cast
 
 import numpy as np
@@ -60,6 +61,7 @@ from .closing import (
 )
 
 Targets = Mapping[str, ArrayLike | Transform]
+USUAL = 8  # number of random configurations whose ranks are those of regular positions
 
 
 @shows_options
@@ -597,6 +599,17 @@ def random(
     rows = drawn.reshape(-1, robot.nq)
     closed_rows = positions(robot).closed_configurations(rows, lambda n: robot._drawn(rng, n, robot._length))
     return closed_rows.reshape(drawn.shape)
+
+
+def usual_configurations(robot: LoopFunctions, time: float | None) -> Array:
+    """Return some random configurations (n, nq) with closed loops at a time, the same in each call; none if the loops did not close."""
+    rng, at = np.random.default_rng(0), {"time": time, "branch": "any", "return_status": True}
+    if time is None or not robot.constraints:
+        with suppress(AssemblyError):  # for example, the mechanism closes in a single configuration only
+            return random(robot, rng, USUAL, closed=True)
+        return np.zeros((0, robot.nq))
+    q, status = _closed(robot, {}, robot._drawn(rng, 8 * USUAL, robot._length), None, **at)
+    return cast(Array, q[status == 0][:USUAL])
 
 
 Rates = Mapping[str, ArrayLike]

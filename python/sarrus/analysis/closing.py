@@ -155,6 +155,20 @@ def paths(
     return by_joint, times
 
 
+def check_timeless(robot: LoopFunctions, function: str) -> None:
+    """Raise ModelError if a prescribed motion varies in time, for a function whose configurations have no times."""
+    d = robot.description
+    laws = [(c.name, getattr(c, "law", None)) for c in d.constraints] + [
+        (j.name, law) for j in d.joints for law in j.laws
+    ]
+    for name, law in laws:
+        if law is not None and (law.starts[1:] or law.harmonics or any(law.coefficients[0][1:])):
+            raise ModelError(
+                f"{function}: the prescribed motion '{name}' of '{robot.name}' varies in time, but configurations have no times here; expected "
+                "constant prescribed motions"
+            )
+
+
 def quoted(names: Iterable[str]) -> str:
     """Return the quoted names, separated by commas, for a message."""
     return ", ".join(f"'{name}'" for name in names)

@@ -17,8 +17,9 @@ from .._showing import Brief, table
 from ..description.joints import JOINT_TYPES
 from ..description.specs import JointSpec
 from ..dynamics.loop_operations import LoopFunctions
-from ..errors import SarrusError, ShapeError
+from ..errors import ShapeError
 from .actuation import motors_of
+from .assembly import usual_configurations
 from .closing import closing, on_its_tree, positions, prepared
 from .independent_coordinates import frame_components
 from .linear_algebra import CLOSED, sliding_velocities
@@ -193,7 +194,7 @@ class MobilityMap(Brief):
     """Result of :meth:`~sarrus.Mechanism.mobility_map`; each attribute is an array (...).
 
     A configuration is singular if its ranks are lower than those of regular configurations. For this comparison, a few closed configurations are
-    drawn at random, once for each mechanism. Therefore the result of a configuration does not depend on its batch. J is scaled such that the norm of
+    drawn at random, once for each mechanism and time. Therefore the result of a configuration does not depend on its batch. J is scaled such that the norm of
     each row is at most one.
 
     Attributes
@@ -227,7 +228,7 @@ def mobility_map(
     """Compute rank, smallest singular value, condition number and type of singularity of a batch of configurations.
 
     Singular values below 1e-6 count as zero. A position is singular if its ranks are lower than those of a few closed configurations, which are drawn
-    at random once for each mechanism.
+    at random once for each mechanism and time.
 
     Parameters
     ----------
@@ -294,11 +295,8 @@ def mobility_map(
     key = ("usual", frame, tuple(rows), time)
 
     def drawn() -> Any:
-        try:
-            _, state, q = counted(single, cast(Any, single).random(0, size=8, closed=True))
-            return q[state == 0]
-        except SarrusError:  # for example, the mechanism closes in a single configuration only
-            return np.zeros((0, each.shape[-1]), np.int64)
+        _, state, counts = counted(single, usual_configurations(single, time))
+        return counts[state == 0]
 
     usual = prepared(single, key, drawn)
     if len(usual) == 0:

@@ -22,11 +22,12 @@ from .. import _core
 from .._arrays import Array, ArrayLike, NDArray, check_callable, check_mapping, checked_number, real_array, real_rows
 from .._core import tolerances
 from .._showing import Brief
+from ..analysis.assembly import usual_configurations
 from ..analysis.independent_coordinates import component_rows, frame_components
 from ..analysis.linear_algebra import six, solutions, velocity_scale
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.options import BatchOptions, StateOptions, Unpack, of_states
-from ..errors import ModelError, SarrusError, ShapeError, StateError
+from ..errors import ModelError, ShapeError, StateError
 from ..mechanism import checked_mechanism
 from .partition import base_joint, generalized_jacobian, joint_columns, momentum_velocity
 
@@ -387,7 +388,7 @@ def dynamic_singularity_map(
     columns = joint_columns(robot, base)
     C, scale = velocity_scale(robot)[columns], six(1.0, 1.0 / robot._length)[rows]
 
-    def values(q: Array) -> tuple[Array, Array]:
+    def values(q: Array, time: ArrayLike | None) -> tuple[Array, Array]:
         """Return singular values (..., rows), largest first, of the Jacobians with floating and fixed base."""
         axes: dict[str, Any] = {"expressed_in": "world_aligned", "threads": threads}
         J = [generalized_jacobian(robot, q, frame, **axes), robot.jacobian(q, frame, **axes)[..., columns]]
@@ -398,12 +399,9 @@ def dynamic_singularity_map(
         return floating, fixed
 
     q = real_array("q", q)
-    requested = values(q)
-    try:
-        drawn: Any = robot
-        usual = values(drawn.random(0, size=8, closed=True))
-    except SarrusError:  # for example, the loops close in one configuration only
-        usual = requested
+    requested = values(q, time)
+    first = None if time is None else float(next(filter(np.isfinite, real_array("time", time).ravel()), 0.0))
+    usual = values(drawn, first) if len(drawn := usual_configurations(robot, first)) else requested
     ranks, least, lost = [], [], []
     for s, u in zip(requested, usual, strict=True):
         size = np.nan_to_num(s[..., :1]) if s.shape[-1] else np.zeros((*s.shape[:-1], 1))

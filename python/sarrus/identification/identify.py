@@ -22,7 +22,7 @@ from .. import _arrays
 from .._arrays import Array, ArrayLike, NDArray, check_counts, checked_number, checked_truth
 from .._core import tolerances
 from .._showing import Brief, table
-from ..analysis.closing import closing
+from ..analysis.closing import check_timeless, closing
 from ..analysis.independent_coordinates import velocity_names
 from ..control.elements import EffortTable
 from ..errors import AssemblyError, ModelError, ShapeError, StateError
@@ -373,7 +373,7 @@ def identify_runs(
     ------
     ModelError
         - The data have no times, or the record is shorter than four runs.
-        - `terms` contains "offset", or the mechanism has prescribed motions.
+        - `terms` contains "offset", or a prescribed motion varies in time.
         - Simulations fail; reduce `horizon` or increase `steps`.
 
     Examples
@@ -405,8 +405,7 @@ def identify_runs(
             "identify_runs() does not identify offsets of efforts: use identify(), or subtract the offsets"
         )
     check_states(model.robot, data)
-    if np.any(robot.constraint_residual(data.q, time=data.t) != robot.constraint_residual(data.q, time=0.0 * data.t)):
-        raise ModelError("identify_runs() begins each run at time 0, without prescribed motions: use identify()")
+    check_timeless(robot, "identify_runs")
     still = Samples(data.efforts, data.q, data.v, np.zeros_like(data.v), data.t)
     base = base_of(model, still)
     runs = _Runs(model, data, horizon, hold, steps, threads)

@@ -29,6 +29,9 @@ from .document import Mimic, Names
 from .formats import TOUCHING, Format, has_passive, put
 from .outline import Axis, Element, Link, Losses
 
+# passive terms of a Planar joint that depend on the axes of its velocities, even if they are equal for both
+ALONG_BODY = ("friction", "armature", "quadratic_damping", "cubic_damping")
+
 
 @dataclass(frozen=True)
 class Step:
@@ -157,9 +160,16 @@ class Writer:
 
     def note_planar(self, link: Link) -> None:
         """Report a loss for a planar joint: in sarrus its velocities are along the body's axes, in the file along the plane's axes."""
-        if link.joint.kind == "Planar":
-            text = f"velocities of joint '{link.spec.name}' along the body's axes: they are along the plane's axes"
-            self.losses.minor.append(text)
+        if (joint := link.joint).kind == "Planar":
+            text = f"of joint '{link.spec.name}' along the body's axes: they are along the plane's axes"
+            self.losses.minor.append(f"velocities {text}")
+            along = [name for name in ALONG_BODY if getattr(joint, name)[:2].any()]
+            if (
+                joint.damping[0] != joint.damping[1]
+            ):  # linear damping that is equal in the plane does not depend on its axes
+                along.append("damping")
+            if along := [name for name in along if name not in self.format.missing(joint)[0]]:
+                self.losses.motion.append(f"{' and '.join(along)} {text}")
 
     # ---- constraints -------------------------------------------------------------------------------------------------
 

@@ -355,6 +355,7 @@ class Prepared:
     ----------
     functions, elements : Python functions of the caller; force elements, including the end stops at joint limits
     felt_at : (..., nq) configurations whose effective inertia determined default parameters of elements, or None
+    time : time of these configurations, the start of the runs [s]
     run : data of the runs that the elements used
     """
 
@@ -364,6 +365,7 @@ class Prepared:
     functions: list[Callable[..., Any]]
     elements: list[Any]
     felt_at: Array | None
+    time: float
     run: Run
 
     @property
@@ -387,7 +389,7 @@ class Prepared:
         mechanism: Any = self.setup.mechanism
         q, units = self.felt_at.reshape(-1, mechanism.nq)[0], mechanism._base._units_of_motion[1][0, : mechanism.nv]
         moved = mechanism._base.integrate(q, NEARBY * units * np.random.default_rng(0).normal(size=mechanism.nv))
-        there = (start_of(mechanism, x) for x in (q, moved))
+        there = (start_of(mechanism, x, self.time) for x in (q, moved))
         one, other = (ForceElements.of(mechanism, elements, replace(self.run, start=x)) for x in there)
         differs = ~np.isclose(one.parameters, other.parameters, rtol=SAME, atol=0.0, equal_nan=True)
         return tuple(name for name, at in one.names.items() if differs[..., at].any())
@@ -404,7 +406,7 @@ class Prepared:
         """
         functions, elements = controllers
         limits = joint_limits(mechanism, stepping.limits, elements)
-        method = method_for(stepping.method, elements, varies, mechanism, start, stepping.dt)
+        method = method_for(stepping.method, elements, varies, mechanism, start, stepping.dt, stepping.start)
         check_contact(mechanism, method, stepping.stabilisation, elements)
         elements = elements + limits.end_stops
         if METHODS[method].rigid and mechanism._may_touch and not any(e._kind == "CollisionContacts" for e in elements):
@@ -413,7 +415,7 @@ class Prepared:
             elements = [*elements, CollisionContacts()]
         # compute the initial configuration if a parameter of an element is None, because its default or its check depends on it
         felt = not only_if_felt or any(_has_default(e, *BY_INERTIA, "stop_stiffness") for e in elements)
-        felt_at = start_of(mechanism, start) if felt and start is not None else None
+        felt_at = start_of(mechanism, start, stepping.start) if felt and start is not None else None
         run = Run(limits.effort_limits, felt_at, rows, runs, METHODS[method].rigid)
         forces = ForceElements.of(mechanism, elements, run)
         stepping.timing.check_advance()
@@ -424,7 +426,7 @@ class Prepared:
             mechanism, method, stepping.stabilisation, stepping.gains, forces.terms, forces.effort_limits, limits.terms,
             stops_of(mechanism, elements),
         )  # fmt: skip
-        return cls(setup, forces, limits, functions, elements, felt_at, run)
+        return cls(setup, forces, limits, functions, elements, felt_at, stepping.start, run)
 
 
 def defaults_of(names: Sequence[str]) -> str:
@@ -567,14 +569,15 @@ def stops_of(mechanism: Mechanism | Variants, elements: Iterable[Any]) -> tuple[
     )
 
 
-def start_of(mechanism: Any, q: ArrayLike) -> Array:
-    """Return configurations (..., nq) projected onto the loop constraints; invalid ones are replaced by the neutral configuration."""
+def start_of(mechanism: Any, q: ArrayLike, time: float) -> Array:
+    """Return configurations (..., nq) projected onto the loop constraints at a time; invalid ones are replaced by the neutral configuration."""
     x = real_array("q", q)
     if x.shape[-1:] != (mechanism.nq,):
         return np.asarray(mechanism.neutral())  # the simulation raises the error later
     x, unsound = mechanism.normalize(x, return_status=True)
     if mechanism.nc:
-        x, _ = mechanism.project_configuration(_replaced(unsound != 0, mechanism, x, x)[0], return_status=True)
+        x = _replaced(unsound != 0, mechanism, x, x)[0]
+        x, _ = mechanism.project_configuration(x, time=time, return_status=True)
     return _replaced((unsound != 0) | ~np.isfinite(x).all(axis=-1), mechanism, x, x)[0]
 
 
@@ -587,8 +590,10 @@ def loop_coordinates(mechanism: Mechanism, q: Array, time: float, near: Mapping[
     return np.concatenate([q[..., :0], *(x[joint.name] for joint in mechanism._closing_joints)], axis=-1)
 
 
-def method_for(method: str, elements: Iterable[Any], varies: bool, mechanism: Any, start: Any, dt: float) -> str:
-    """Return the method that "auto" selects.
+def method_for(
+    method: str, elements: Iterable[Any], varies: bool, mechanism: Any, start: Any, dt: float, time: float
+) -> str:
+    """Return the method that "auto" selects for runs from the configurations `start` at a time.
 
     Contact friction and bristles are too stiff for explicit steps of any usual length. Dampers and springs may be too stiff as well, which is tested
     in the initial configurations.
@@ -602,7 +607,7 @@ def method_for(method: str, elements: Iterable[Any], varies: bool, mechanism: An
     for first, q in _some_starts(mechanism, start):
         from .warnings import STABLE, fastest_rate
 
-        fastest = fastest_rate(first, start_of(first, q))
+        fastest = fastest_rate(first, start_of(first, q, time))
         if fastest is not None and fastest.rate * dt > 0.5 * STABLE:  # a margin, because effective inertia changes
             return "implicit_midpoint"
     return "rk4"

@@ -417,7 +417,7 @@ class Integration:
         if facts.rigid or facts.adaptive:
             return ""
         finite = x[np.isfinite(x).all(axis=1)]
-        start = setup.start_of(self.mechanism, finite[0, : self.mechanism.nq])
+        start = setup.start_of(self.mechanism, finite[0, : self.mechanism.nq], self.stepping.start)
         fast = fastest_rate(self.mechanism, start, self.prepared.elements)
         if fast is not None and fast.rate * dt > min(stable, STABLE) and (np.isfinite(stable) or fast.is_contact):
             return fast.message(method, dt) + "; "

@@ -686,6 +686,34 @@ def test_joints_passed_from_child_to_parent(kind, suffix, tmp_path):
         assert_allclose(other.pose(there, "a"), robot.pose(here, "a"), atol=1e-12)
 
 
+@pytest.mark.parametrize("suffix", [".urdf", ".xml", ".sdf", ".usda"])
+@pytest.mark.parametrize("term", ["damping", "friction", "armature", "quadratic_damping", "cubic_damping"])
+def test_forces_along_a_planar_joint_are_kept_or_refused(term, suffix, tmp_path):
+    """In sarrus they act along the body's axes, in files along the plane's axes: a file is refused if the motion differs, and only then."""
+    if suffix == ".usda":
+        pytest.importorskip("pxr")
+    path, push = tmp_path / f"robot{suffix}", {"b": (0.3, 0.2, 0.1, 4.0, 3.0, 2.0)}
+    for values, ends in (
+        ((3.0, 3.0, 0.5), ("ground", "b")),
+        ((0.0, 3.0, 0.5), ("b", "ground")),
+        ((0.0, 0.0, 0.5), ("ground", "b")),
+    ):
+        b = sarrus.Builder("puck")
+        b.add_body("b", Inertia(1.0, (0.1, 0.2, 0.3), 0.1 * np.eye(3)))
+        b.add_joint("j", sarrus.Planar("z", **{term: values}), *ends)
+        robot = b.build()
+        save(robot, path, lossy=True)
+        other = read(path)
+        q, v = np.array([0.1, -0.3, 1.0]), np.array([1.0, 0.5, 2.0])
+        states = (robot, q, v), (other, *counterpart(robot, other, q, v))
+        A, A1 = (m.acceleration(x, dx, m.forward_dynamics(x, dx, [0.0] * 3, wrenches=push), "b") for m, x, dx in states)
+        if np.abs(A1 - A).max() < 1e-10:
+            save(robot, path)
+        else:
+            with pytest.raises(ModelError, match=f"{term} of joint 'j'"):
+                save(robot, path)
+
+
 @pytest.mark.parametrize("suffix", [".urdf", ".xml", ".sdf"])
 @pytest.mark.parametrize("loop", [False, True])
 def test_joint_types_that_a_format_does_not_know(suffix, loop, tmp_path, monkeypatch):

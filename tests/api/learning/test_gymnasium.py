@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import sarrus
+from tests.small_mechanisms import shaken_four_bar
 
 gymnasium = pytest.importorskip("gymnasium")
 AutoresetMode = gymnasium.vector.AutoresetMode
@@ -76,6 +77,21 @@ def test_laws_of_time_go_by_the_clock_of_all():
     runs = sarrus.simulate_many(FOURBAR, q, v, 0.01, push, method="semi_implicit", start=0.02, every=10)
     np.testing.assert_allclose(env.q, runs.q[:, -1], atol=1e-11)
     np.testing.assert_allclose(env.v, runs.v[:, -1], atol=1e-11)
+
+
+def test_starts_follow_prescribed_motions():
+    """Drawn joints stay in their ranges when runs restart, and default parameters are those at the time of the clock."""
+    robot, stop = shaken_four_bar(), sarrus.control.EndStop("motor", (0.0, 0.45))
+    motor = robot.joint("motor").q_slice.start
+    env = made(robot, start={"motor": (0.4, 0.5)}, controller=stop, seconds=0.4, period=0.1)
+    env.reset(seed=1)
+    played(env, np.zeros((4, N, 1)))
+    q, v = env.q, env.v
+    assert (q[:, motor] >= 0.4).all() and (q[:, motor] <= 0.5).all()
+    np.testing.assert_allclose(robot.constraint_residual(q, time=0.4), 0.0, atol=1e-12)
+    env.step(np.zeros((N, 1)))
+    runs = sarrus.simulate_many(robot, q, v, 0.1, stop, method="semi_implicit", start=0.4, every=100, limits="ignore")
+    np.testing.assert_allclose(env.q, runs.q[:, -1], atol=1e-11)
 
 
 def test_starts_close_the_loops_within_their_ranges():
