@@ -193,6 +193,11 @@ template <class T> struct ContactKick {
       }
     }
     add_motion_along_rows(tree, e.matrix.J, uniform, T(-1.0), turn);
+    for (int i = tree.loops.constraints; i < e.matrix.constraints; ++i) {  // armature of loop joints: see add_rotors()
+      const Constraint& c = tree.loops.constraint[i];
+      for (int k = 0; k < c.columns * c.rows; ++k)
+        e.b[nv + c.row + k % c.rows] -= T(h) * e.matrix.J[c.entry + k] * uniform[c.column[k / c.rows]];
+    }
   }
 
   /// Add the work of the kick that ends at v_end: impulses times mean velocities.

@@ -112,6 +112,8 @@ class Run {
     events.begin(time, since_);
     return [this, last = time](double now, const double* before, const double* after) mutable {
       const double begun = std::exchange(last, now);
+      if (s_.plan.measures && begun < since_ && facts(s_.plan.method).adaptive())
+        *record().supplied -= adaptive_.work(std::min(now, since_));  // see subtract_counted_work()
       const bool seen =
           events.any() && events(now, before, after, s_.size(), caller_.event,
                                  [this](const double* x, double t, double h, double* state) { within_step(x, t, h, state); });
@@ -127,11 +129,25 @@ class Run {
       if (s_.plan.measures) *record().supplied += adaptive_.work(end);
       return;
     }
-    std::vector<double> row(before, before + s_.row_size());
+    carried_at_end_ = h > 0.0 ? carried_after(begun, end, {before, before + s_.row_size()})
+                              : std::vector<double>(before + s_.size(), before + s_.row_size());
+  }
+  /// Subtract the work of the first step up to the last output state, because it belongs to the earlier run that ended there.
+  void subtract_counted_work() {
+    std::vector<double> row(at.x);
+    row.insert(row.end(), carried.begin(), carried.end());
+    std::vector<double> counted = carried_after(at.t, since_, row);
+    const Record<double> now = record(), later(s_.plan, counted.data() + Guard<double>::size);
+    Work<double>{*now.supplied - *later.supplied, *now.quadrature_error - *later.quadrature_error,
+                 now.cones ? *now.pushed - *later.pushed : 0.0}
+        .note(now);
+  }
+  /// Return the monitored data after a part of a step of fixed length, which begins with this row.
+  std::vector<double> carried_after(double begin, double end, std::vector<double> row) const {
     Plan plan = s_.plan;
     plan.watches_rates = false;
-    if (h > 0.0) s_.kernels.advance(s_.tree, plan, s_.parameter, {begun, h, 0, 1}, row.data());
-    carried_at_end_.assign(row.begin() + s_.size(), row.end());
+    s_.kernels.advance(s_.tree, plan, s_.parameter, {begin, end - begin, 0, 1}, row.data());
+    return {row.begin() + s_.size(), row.end()};
   }
 
   /// Compute a state within the last step: by the polynomial of an adaptive step, or by a shorter step.
@@ -151,6 +167,7 @@ class Run {
   /// Take steps. The first row of the result is the state before them, and the others are samples.
   Segment fixed(Count most) {
     const Count before = at.k;
+    if (s_.plan.measures && at.t < since_) subtract_counted_work();
     Segment steps = every_step(most);
     return times_ ? at_times(steps) : every_ > 1 ? every_few(steps, before) : steps;
   }

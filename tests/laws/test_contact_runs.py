@@ -9,6 +9,8 @@ from scipy.spatial.transform import Rotation
 import sarrus
 from sarrus import control
 from sarrus.shapes import Box, Capsule, ConvexPoints, Cylinder, Ellipsoid, Plane, Point, Sphere
+from tests.random_closed import CLOSING
+from tests.random_mechanisms import random_inertia, random_joint, random_transform
 
 G = 9.81
 
@@ -154,6 +156,30 @@ def test_what_flies_freely_under_control_is_of_second_order():
     off = [np.abs(a - b).max() for a, b in itertools.pairwise(ends)]
     orders = np.log2(np.array(off[:-1]) / off[1:])
     assert orders.min() > 1.7, (off, orders)
+
+
+@pytest.mark.parametrize("kind", [*CLOSING[1:], "cable"])
+def test_armature_between_bodies_that_fly_is_of_second_order(kind):
+    """Armature of a loop joint, or of a cable, between a free and a planar body, which rotate and translate; relative to adaptive steps."""
+    rng = np.random.default_rng(1)
+    b = sarrus.Builder("pair", gravity=(0, 0, 0))
+    for name, joint in (("a", sarrus.Free()), ("b", sarrus.Planar("z"))):
+        b.add_body(name, random_inertia(rng))
+        b.add_joint(f"at {name}", joint, "ground", name, tree=True)
+    if kind == "cable":
+        b.add_cable("between", ("a", (0.1, 0.2, 1.0)), ("b", (0.2, 0.1, 0.0)), armature=0.5)
+    else:
+        joint, X = random_joint(kind, rng, armature=True), random_transform(rng)
+        b.add_joint("between", joint, "a", "b", at_parent=X, at_child=X, loop=True)
+    robot = b.build()
+    q = robot.assemble()
+    v = robot.project_velocity(q, 2.0 * rng.normal(size=robot.nv))
+    exact = sarrus.simulate(robot, q, v, 0.1, method="dopri5", rtol=1e-11, atol=1e-12)
+    errors = []
+    for dt in (4e-3, 2e-3):
+        run = sarrus.simulate(robot, q, v, 0.1, method="contact", dt=dt)
+        errors.append(np.linalg.norm(robot.difference(exact.q[-1], run.q[-1])))
+    assert errors[1] < 0.3 * errors[0] < 1e-3
 
 
 @pytest.mark.parametrize("stiffness", [1e2, 1e8])

@@ -88,6 +88,20 @@ def test_work_up_to_an_event(method):
     assert abs(off) < (1e-2 if method in ("euler", "semi_implicit") else 1e-4) * run.kinetic_energy.max()
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_work_of_a_run_in_pieces(method):
+    """A run that continues from the middle of a step counts the work from there; each of its pieces is balanced."""
+    b = sarrus.Builder("pendulum")
+    b.add_body("rod", sarrus.Inertia.rod(1.0, (0, 0, 0), (0, 0, -1.0), 0.01))
+    b.add_joint("pivot", sarrus.Revolute("y", damping=0.3, friction=0.5), "ground", "rod")
+    how = {"method": method, "dt": 1e-3}
+    run = sarrus.simulate(b.build(), [1.5], [-3.0], 0.2505, **how)
+    for duration in (0.0003, 0.0704, 0.2):
+        run = sarrus.simulate(run.mechanism, duration=duration, resume=run, **how)
+        off = run.energy[-1] - run.energy[0] - run.statistics["work"]
+        assert abs(off) < (1e-2 if method in ("euler", "semi_implicit") else 1e-5) * run.kinetic_energy.max()
+
+
 def test_contacts_take_energy_and_give_none():
     """A ball falls obliquely and slides, with friction, restitution and rolling friction: the dissipated energy is their work."""
     b = sarrus.Builder("ball")

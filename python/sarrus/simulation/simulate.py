@@ -340,7 +340,7 @@ class Integration:
         """Run the simulation to its end, by default that of the duration, and examine its steps."""
         core, stepping = self.core, self.stepping
         parts: list[Any] = []
-        begun, begun_at, first = clock.perf_counter(), core.state["x"], stepping.start
+        begun, begun_at, first = clock.perf_counter(), core.state["shown"][1], stepping.start
         samples = (
             None if times is None else sample_times(times, first, first + stepping.duration if end is None else end)
         )

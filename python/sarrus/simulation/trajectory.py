@@ -67,7 +67,7 @@ class Trajectory:
           saturation
         - "stiffness": the largest |lambda| dt, for eigenvalues lambda of small motions under the applied forces
         - "work", "work_known_to": work of controllers, loads, dampers, friction, contacts, prescribed motions and impulses of locks, and a bound
-          of its error [J]
+          of its error [J]. It covers the whole duration, also if the samples at `times` do not
         - "switches": changes of clutches, locks and welds, a list of dicts: "time" [s], "name", "change" ("slips", "locks" or "releases"), "impulse" by
           which it engaged (a row of a joint [N m s, N s], or [moment; force] on the child of a weld) and "energy_lost" by this impulse [J]
         - "contact": largest errors of all steps with rigid contact. "kinematics" (J v - c of the loops) and "positions" after the step
