@@ -4,7 +4,7 @@
 bodies                        prims with RigidBodyAPI and MassAPI, without nesting, with their poses at home, or at closed loops
 joints                        revolute, prismatic, spherical and fixed joints; Cylindrical and Planar as the general joint (PhysicsJoint). Other
                               joints become chains of revolute and prismatic joints with massless bodies. The body of a Free joint floats
-loops                         joints with excludeFromArticulation
+loops                         joints with excludeFromArticulation, except screws, in whose loops another joint is the loop joint of the reader
 motors                        DriveAPI with maxForce and no law
 damping, friction, armature,  NewtonJointAPI
 velocity limits
@@ -35,7 +35,7 @@ from ..mechanism import Mechanism
 from ..shapes import Box, Capsule, ConvexPoints, Cylinder, Mesh, Plane, Sphere
 from ..spatial import Inertia, Rotation, Transform
 from . import lowering
-from .document import Mimic
+from .document import Connected, Mimic
 from .formats import USD, has_passive, put
 from .lowering import PosedWriter, Step
 from .mesh_files import hull, hull_faces
@@ -65,6 +65,7 @@ class _Writer(PosedWriter):
         put(scene, "@physics:gravityMagnitude", size)
         self.prims: dict[str, Element] = {}
         self.axes: dict[str, tuple[Element, bool]] = {}  # joint of one axis -> (element, True if it turns)
+        self.coupled: dict[str, list[str]] = {}  # joint of one axis that follows or leads -> its two bodies
         self.parts()
         losses.motion += [f"spring '{spring.name}'" for spring in d.springs]
         self.looks({})
@@ -175,7 +176,8 @@ class _Writer(PosedWriter):
                 element.set(f"physics:body{side}", body)
             put(element, f"@physics:localPos{side}", place.translation)
             put(element, f"@physics:localRot{side}", wxyz(place.rotation))
-        if name in self.robot.loop_joints:
+        # coupled joints, as those of a screw, have coordinates, so that another joint of the loop closes it
+        if name in self.robot.loop_joints and self.robot.joint(name).kind != "Helical":
             element.set("physics:excludeFromArticulation", "true")
         return element
 
@@ -183,6 +185,17 @@ class _Writer(PosedWriter):
         """Write the coupler; its offset is in degrees for hinges."""
         follower, leader, ratio, offset = mimic
         element, turns = self.axes[follower]
+        coupled = self.coupled | {
+            name: [self.axes[name][0].get(f"physics:body{side}", "ground") for side in (0, 1)]
+            for name in (follower, leader)
+        }
+        bodies = {name for ends in coupled.values() for name in ends}
+        if len(coupled) > len(bodies) - len(list(Connected(bodies, coupled.values()).groups(bodies))):
+            self.losses.motion.append(
+                f"the relation of '{follower}' and '{leader}' in a loop of screws and coupled joints only"
+            )
+            return
+        self.coupled = coupled
         element.set("schemas", f"{element.get('schemas', '')} NewtonMimicAPI".strip())
         element.set("newton:mimicJoint", f"joint {leader}")
         put(element, "@newton:mimicCoef0", _in_file(offset, factor("deg, m", turns)) or 0.0)

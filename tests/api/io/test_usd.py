@@ -14,7 +14,7 @@ import sarrus
 from sarrus import Inertia, ModelError, ModelWarning, Transform
 from sarrus.io import mesh_files, usd
 from sarrus.io.mesh_files import mass_properties
-from tests.api.io.test_writing import check_accelerations, check_same_motion, counterpart, save
+from tests.api.io.test_writing import KINDS, check_accelerations, check_same_motion, counterpart, freedoms, save
 from tests.gallery import made
 from tests.random_mechanisms import ALL_JOINTS, random_mechanism, random_state
 
@@ -1096,6 +1096,43 @@ def test_trees_of_all_joints_as_usd(seed, tmp_path):
     other = again(robot, tmp_path / "robot.usd")
     q, v, _ = random_state(robot, np.random.default_rng(seed))
     check_same_motion(robot, other, q, v, *counterpart(robot, other, q, v))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_closes_a_loop(kind, tmp_path):
+    """A loop joint of any type is written such that it can be read; for a screw, another joint of the loop closes it."""
+    b = sarrus.Builder("loop")
+    for name in "ab":
+        b.add_body(name, Inertia.sphere(1.0, 0.1))
+    b.add_joint("j", sarrus.Spherical(), "ground", "a")
+    b.add_joint("k", sarrus.Gimbal(("rx", "ry", "rz", "tx", "ty", "tz")), "a", "b", at_parent=(0.3, 0, 0))
+    b.add_joint(
+        "closing", replace(KINDS[kind], stiffness=0.0) if KINDS[kind].nv else KINDS[kind], "ground", "b", loop=True
+    )
+    robot = b.build()
+    save(robot, tmp_path / "r.usda")
+    other = quietly(sarrus.load, tmp_path / "r.usda")
+    q = other.assemble() if other.nc else other.neutral()
+    assert freedoms(other, q) == robot.nv - len(range(robot.nc)[robot.constraint("closing").rows])
+
+
+def test_loops_of_screws_only_are_refused(tmp_path):
+    """Coupled joints have coordinates when they are read, so that none of them can close the loop."""
+    b = sarrus.Builder("differential screw")
+    for name in "ab":
+        b.add_body(name, Inertia.box(1.0, (0.3, 0.2, 0.1)))
+    for name, pitch, *ends in (("p", 0.05, "ground", "a"), ("q", 0.03, "a", "b"), ("r", 0.02, "ground", "b")):
+        b.add_joint(name, sarrus.Helical("z", pitch=pitch), *ends)
+    robot = b.build()
+    with pytest.raises(
+        ModelError, match=r"USD cannot represent: the relation of '._slide' and '.' in a loop of screws"
+    ):
+        save(robot, tmp_path / "r.usda")
+    save(robot, tmp_path / "r.usda", lossy=True)
+    other = quietly(sarrus.load, tmp_path / "r.usda")
+    assert (
+        freedoms(other, other.assemble()) == 2
+    )  # 6 hinges and slides, of which the loop determines 2 and the relations 2
 
 
 def test_everything_that_has_a_word(tmp_path):
