@@ -603,12 +603,13 @@ def random(
 
 def usual_configurations(robot: LoopFunctions, time: float | None) -> Array:
     """Return some random configurations (n, nq) with closed loops at a time, the same in each call; none if the loops did not close."""
-    rng, at = np.random.default_rng(0), {"time": time, "branch": "any", "return_status": True}
+    rng = np.random.default_rng(0)
     if time is None or not robot.constraints:
         with suppress(AssemblyError):  # for example, the mechanism closes in a single configuration only
             return random(robot, rng, USUAL, closed=True)
         return np.zeros((0, robot.nq))
-    q, status = _closed(robot, {}, robot._drawn(rng, 8 * USUAL, robot._length), None, **at)
+    drawn = robot._drawn(rng, 8 * USUAL, robot._length)
+    q, status = _closed(robot, {}, drawn, None, branch="any", time=time, return_status=True)
     return cast(Array, q[status == 0][:USUAL])
 
 
