@@ -137,9 +137,9 @@ SARRUS_KERNEL(equilibrium, {
   const int nv = tree.nv;
   const EquilibriumInput input = {in[1], in[2], in[2] + nv, in[3][0] > 0.0, in[3][1], in[4], in[5]};
   T *holding_effort = out + tree.nq + tree.loops.rows, *freedom = holding_effort + nv, *stiffness = freedom + 2;
-  equilibrium<SideBySide>(
-      tree, arena, input, in[0],
-      {out, out + tree.nq, holding_effort, freedom, freedom + 1, stiffness, stiffness + nv, stiffness + 2 * nv});
+  equilibrium<SideBySide>(tree, arena, input, in[0],
+                          {out, out + tree.nq, holding_effort, freedom, freedom + 1, stiffness, stiffness + nv,
+                           stiffness + 2 * nv, stiffness + (2 + nv) * nv});
 })
 SARRUS_KERNEL(mobility_numbers, {
   const ClosureOptions<T> options = {in[1], in[1] + tree.nv, T(0.0), T(0.0), T(0.0)};

@@ -140,7 +140,7 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'B': return t.loops.actuators + 1;
     case 'Q': return t.nq + 1;
     case 'A': return t.nq + branch_outcome::numbers;
-    case 'E': return t.nq + t.loops.rows + t.nv * (3 + t.nv) + 2;
+    case 'E': return t.nq + t.loops.rows + t.nv * (3 + 2 * t.nv) + 2;
     case 'D': return t.nv * (6 * t.nv + 2);
     case 'L': return linear_equations_size(t.nv, 2 * t.nv) + t.nv;  // largest length, and the indices of the coordinates
     case 'N': return Dimensions<double>::size(t);

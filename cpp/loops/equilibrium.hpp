@@ -4,9 +4,10 @@
 //
 // and its stiffness. N is an orthonormal basis of the motions that J allows (scaled as in closing.hpp). The imbalance is N^T f, and
 //
-//   K = N^T d/dq (g - J^T lambda) N = V diag(stiffness) V^T
+//   K = N^T d/dq (g - J^T lambda) N,   (K + K^T)/2 = V diag(stiffness) V^T,   compliance = N K^-1 N^T
 //
-// is the Hessian of the potential energy on the loops: an equilibrium is stable if all stiffnesses are positive. A step moves along each mode V, and
+// K is the Hessian of the potential energy on the loops: an equilibrium is stable if all stiffnesses are positive. K is not symmetric if rows restrict
+// velocities only (rolling), or if tau acts in axes that rotate with a joint, because such a force has no potential. A step moves along each mode V, and
 // then closes the loops. In the search for a minimum, the step along a mode is the imbalance divided by |stiffness|, and damping increases until the
 // energy decreases. In the search for any equilibrium it is divided by the stiffness (Newton's method), and damping increases until N^T f decreases.
 // If rounding hides changes of the energy, N^T f has to decrease in both searches.
@@ -24,6 +25,9 @@
 
 namespace sarrus {
 
+/// Stiffnesses below this limit, relative to the largest one, count as zero in the compliance. It is ten times the error of the differences.
+constexpr double no_stiffness = 1e-10;
+
 struct EquilibriumInput {
   // tau (null: zero); column, row: scales of velocities (0: fixed joint) and of rows (0: row that restricts velocities only), as in closing.hpp
   const double *tau, *column, *row;
@@ -38,6 +42,7 @@ struct EquilibriumOutput {
   double *q, *multipliers, *holding_effort;
   double *freedom, *gap;
   double *stiffness, *imbalance, *motion;  // of each mode: stiffness (nv), imbalance (nv), velocities (nv x nv)
+  double* compliance;  // (nv x nv) change of the configuration by small forces, without motions that have no stiffness
 };
 
 /// Compute g - tau - J^T lambda at q, and J (blocks).
@@ -88,7 +93,7 @@ inline void diagonalise(int n, double* A, double* V) {
 template <class L> class Balance {
  public:
   int moving = 0, freedom = 0;
-  double *q, *lambda, *f, *N, *open, *r, *stiffness, *mode;  // open, r: imbalance along N, and along the modes
+  double *q, *lambda, *f, *N, *open, *r, *stiffness, *mode, *K;  // open, r: imbalance along N, and along the modes
   double U = 0.0, imbalance = 0.0, size = 0.0, stiffest = 0.0, gap = 0.0;
   bool answers = false;  // true if the stiffness is accurate enough for a result, not only for a step
 
@@ -99,7 +104,7 @@ template <class L> class Balance {
     const auto take = [&](int n) { return arena.take<double>(n); };
     q = take(tree.nq), lambda = take(tree.loops.rows), f = take(tree.nv), open = take(moving), r = take(moving),
     stiffness = take(moving);
-    N = take(moving * moving), mode = take(moving * moving);
+    N = take(moving * moving), mode = take(moving * moving), K = take(moving * moving);
   }
 
   /// Compute forces, allowed motions and energy at q.
@@ -159,7 +164,7 @@ template <class L> class Balance {
                               {H, 2.0 / 3.0 / H}, {-H, -2.0 / 3.0 / H}, {2.0 * H, -1.0 / 12.0 / H}, {-2.0 * H, 1.0 / 12.0 / H}};
     constexpr int lanes = width_of<L>;
     const int nv = tree_.nv, values = in_.pfaffian_values ? tree_.loops.pfaffian_values : 0;
-    double *K = arena_.take<double>(freedom * freedom), *V = arena_.take<double>(freedom * freedom);
+    double *symmetric = arena_.take<double>(freedom * freedom), *V = arena_.take<double>(freedom * freedom);
     L *at = arena_.take<L>(tree_.nq), *displaced = arena_.take<L>(tree_.nq), *x = arena_.take<L>(nv), *force = arena_.take<L>(nv),
       *slope = arena_.take<L>(nv), *J = arena_.take<L>(tree_.loops.entries), *value = arena_.take<L>(values);
     for (int k = 0; k < tree_.nq; ++k) at[k] = L(q[k]);
@@ -185,10 +190,10 @@ template <class L> class Balance {
         }
     }
     for (int i = 0; i < freedom; ++i)
-      for (int j = 0; j < i; ++j) K[i * freedom + j] = K[j * freedom + i] = 0.5 * (K[i * freedom + j] + K[j * freedom + i]);
-    diagonalise(freedom, K, V);
+      for (int j = 0; j < freedom; ++j) symmetric[i * freedom + j] = 0.5 * (K[i * freedom + j] + K[j * freedom + i]);
+    diagonalise(freedom, symmetric, V);
     for (int i = 0; i < freedom; ++i) {
-      stiffness[i] = K[i * freedom + i], r[i] = dot_product(freedom, V + i * freedom, open);
+      stiffness[i] = symmetric[i * freedom + i], r[i] = dot_product(freedom, V + i * freedom, open);
       for (int k = 0; k < moving; ++k) {
         mode[i * moving + k] = 0.0;
         for (int j = 0; j < freedom; ++j) mode[i * moving + k] += V[i * freedom + j] * N[j * moving + k];
@@ -225,6 +230,7 @@ template <class L> class Balance {
     return true;
   }
 
+  /// Write the results. Destroys K.
   void answer(const EquilibriumOutput& out) const {
     const int nv = tree_.nv;
     std::copy(q, q + tree_.nq, out.q), std::copy(lambda, lambda + tree_.loops.rows, out.multipliers),
@@ -234,6 +240,16 @@ template <class L> class Balance {
     for (int i = 0; i < freedom; ++i) {
       out.stiffness[i] = stiffness[i], out.imbalance[i] = share_open(i);
       for (int k = 0; k < moving; ++k) out.motion[i * nv + index_[k]] = mode[i * moving + k] * in_.column[index_[k]];
+    }
+    const PivotedQr stiff(freedom, freedom, K, arena_, no_stiffness);
+    std::fill(out.compliance, out.compliance + nv * nv, 0.0);
+    double *force = arena_.take<double>(freedom), *along = arena_.take<double>(freedom);
+    for (int k = 0; k < moving; ++k) {  // the effect of a unit force along each velocity
+      for (int i = 0; i < freedom; ++i) force[i] = N[i * moving + k] * in_.column[index_[k]];
+      stiff.solve(force, along);
+      for (int i = 0; i < freedom; ++i)
+        for (int m = 0; m < moving; ++m)
+          out.compliance[index_[m] * nv + index_[k]] += along[i] * N[i * moving + m] * in_.column[index_[m]];
     }
   }
 

@@ -153,6 +153,56 @@ def test_many_are_one_by_one(robot):
             assert_array_equal(getattr(many, name)[k], getattr(single, name))
 
 
+def between_springs(joint):
+    """Return a body with this joint and six springs. A constant force along velocities in the body's axes has no potential."""
+    b = sarrus.Builder("between springs")
+    b.add_body("body", Inertia.box(2.0, (0.3, 0.2, 0.4)).transformed(sarrus.Transform(translation=(0.05, 0.02, -0.3))))
+    b.add_joint("joint", joint, "ground", "body")
+    for k, x in enumerate(np.vstack([np.eye(3), -np.eye(3)])):
+        ends = ("ground", tuple(2.0 * x)), ("body", tuple(0.3 * x[[1, 2, 0]]))
+        b.add_spring(f"spring{k}", *ends, stiffness=40.0, rest_length=1.0)
+    return b.build()
+
+
+def rolling_sphere():
+    """Return a sphere that rolls on the ground, between springs."""
+    b = sarrus.Builder("sphere on springs")
+    b.add_body("sphere", Inertia.sphere(1.0, 0.1))
+    b.add_joint("float", sarrus.Free(), "ground", "sphere", at_parent=(0, 0, 0.1))
+    b.add_rolling("roll", "sphere", radius=0.1)
+    for k, (ground, point, stiffness) in enumerate(
+        (
+            ((0.3, 0.1, 0.3), (0.08, 0.02, 0.03), 80.0),
+            ((-0.3, 0.2, 0.2), (-0.05, 0.06, -0.02), 50.0),
+            ((0.0, -0.3, 0.25), (0.03, -0.06, 0.05), 60.0),
+        )
+    ):
+        b.add_spring(f"spring{k}", ("ground", ground), ("sphere", point), stiffness=stiffness, rest_length=0.1)
+    return b.build()
+
+
+LOADED = {
+    "spherical": lambda: between_springs(sarrus.Spherical()),
+    "planar": lambda: between_springs(sarrus.Planar("y")),
+    "free": lambda: between_springs(sarrus.Free()),
+    "rolling": rolling_sphere,
+    **CLOSED,
+}
+
+
+@pytest.mark.parametrize("make", LOADED.values(), ids=list(LOADED))
+def test_compliance_is_the_change_of_the_equilibrium(make):
+    """dq = compliance dtau, also if the force or the rolling makes the stiffness matrix not symmetric."""
+    rng, robot = np.random.default_rng(4), make()
+    tau = 0.3 * rng.normal(size=robot.nv)
+    rest = sarrus.equilibrium(robot, tau=tau)
+    assert rest.neutral == 0
+    for change in 1e-4 * rng.normal(size=(3, robot.nv)):
+        ends = sarrus.equilibrium(robot, rest.q, tau=[tau - change, tau + change]).q
+        moved = 0.5 * robot.difference(*ends)
+        assert_allclose(rest.compliance @ change, moved, atol=1e-6 * abs(moved).max())
+
+
 def test_a_damped_motion_settles_there():
     robot = sarrus.mechanisms.four_bar()
     b = robot.to_builder()

@@ -476,10 +476,13 @@ class Equilibrium(Brief):
     loop_efforts : fixed loop joint to the effort (..., nv of the joint) that keeps it at rest [N m, N]
     contact_forces : frame to (..., 3) force on the mechanism, in the world's axes [N]
     stiffness : (..., k) stiffness of the independent motions that loops, fixed joints and contacts allow, due to springs and gravity, in ascending
-        order [N m]. In a batch, states with fewer motions have NaN at the end
+        order [N m]. In a batch, states with fewer motions have NaN at the end. With rolling, or with `tau` on ball, planar or free joints, the
+        stiffness matrix is not symmetric: these are the eigenvalues of its symmetric part
     motions : (..., k, nv) these motions as velocities [rad, m]. They are uncoupled by the stiffness, and orthonormal if displacements are divided by
         the mechanism's characteristic length. Contact points do not move
     stable : (...) True if no stiffness is negative; if all are positive, the potential energy is minimal
+    compliance : (..., nv, nv) compliance matrix of the joints from the complete stiffness matrix, dq = compliance dtau for small generalised forces
+        [rad, m; per N m, N]. Motions without stiffness are excluded
     neutral : (...) number of motions without stiffness (1e-10 of the largest or less), such as the spin of a rod between ball joints
     status : (...) :class:`sarrus.results.Status`: 2 if no equilibrium was found
     """
@@ -492,21 +495,10 @@ class Equilibrium(Brief):
     stiffness: Array
     motions: Array
     stable: NDArray[np.bool_]
+    compliance: Array
     neutral: NDArray[np.intp]
     status: NDArray[np.int8]
     _gravity: Array
-
-    @property
-    def compliance(self) -> Array:
-        """Compliance matrix (..., nv, nv) of the joints, dq = compliance dtau for small generalised forces [rad, m; per N m, N].
-
-        Motions without stiffness (see `neutral`) are excluded.
-        """
-        k = np.nan_to_num(self.stiffness)
-        stiff = abs(k) > NONE * abs(k).max(axis=-1, keepdims=True, initial=0.0)
-        soft, motions = np.where(stiff, 1.0 / np.where(stiff, k, 1.0), 0.0), np.nan_to_num(self.motions)
-        compliance = np.swapaxes(motions, -1, -2) @ (soft[..., None] * motions)
-        return np.where((self.status == 0)[..., None, None], compliance, np.nan)
 
     @property
     def pulling(self) -> dict[str, NDArray[np.bool_]]:
@@ -585,8 +577,15 @@ def equilibrium(
         closing(robot, tuple((frame, False) for frame in points), fixed_coordinates),
         np.broadcast_to(q, (*lead, robot.nq)),
     )
+<<<<<<< HEAD
     targets = closure.targets(list(points.values()), fixed_coordinates, lead)
     sizes = np.cumsum([robot.nq, closure.robot.nc, robot.nv, 1, 1, robot.nv, robot.nv])
+=======
+    target_points = (
+        np.concatenate([np.broadcast_to(p, (*lead, 3)) for p in points.values()], axis=-1) if points else None
+    )
+    sizes = np.cumsum([robot.nq, closure.robot.nc, robot.nv, 1, 1, robot.nv, robot.nv, robot.nv**2])
+>>>>>>> fixcore
 
     def balanced() -> tuple[list[Array], Array]:
         numbers, status = closure.robot._equilibrium(
@@ -602,7 +601,7 @@ def equilibrium(
         results, status = balanced()
     unbalanced = (results[4][..., 0] > tolerances.closed) | (abs(results[6]).max(axis=-1, initial=0.0) > 1.0)
     state = np.where((status == 0) & unbalanced, Status.NO_ANSWER, status).astype(np.int8)
-    results[7] = results[7].reshape(*lead, robot.nv, robot.nv)
+    results[7:] = (x.reshape(*lead, robot.nv, robot.nv) for x in results[7:])
     if not lead and state:
         raise StateError(_why(robot, closure, results))
     return _answer(robot, closure, points, results, state)
@@ -634,8 +633,14 @@ def _answer(
         name: multipliers[..., touching.constraint(target_name(f"joint {name}")).rows] for name in closure.loop_joints
     }
     return Equilibrium(
+<<<<<<< HEAD
         q, multipliers[..., loop_rows], np.where(closure.moving, 0.0 * efforts, efforts), held, {f: x[..., 0] for f, x in pushes.items()},
         stiffness, motions, ~(stiffness < -least).any(axis=-1) & (state == 0), (abs(stiffness) <= least).sum(axis=-1), state, robot.gravity,
+=======
+        q, multipliers[..., loop_rows], np.where(closure.moving, 0.0 * efforts, efforts), {f: x[..., 0] for f, x in pushes.items()}, stiffness,
+        motions, ~(stiffness < -least).any(axis=-1) & (state == 0), np.where((state == 0)[..., None, None], answer[8], np.nan),
+        (abs(stiffness) <= least).sum(axis=-1), state, robot.gravity,
+>>>>>>> fixcore
     )  # fmt: skip
 
 

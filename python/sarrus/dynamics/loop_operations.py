@@ -472,7 +472,7 @@ class LoopFunctions(StateFunctions):
     _reduced_dynamics = _undeclared("reduced_dynamics")  # see reduced_dynamics.hpp
     _equilibrium = _undeclared(
         "equilibrium"
-    )  # [q; multipliers; holding efforts; degrees of freedom; gap; stiffness; imbalance; motions]
+    )  # [q; multipliers; holding efforts; degrees of freedom; gap; stiffness; imbalance; motions; compliance]
 
     @shows_options
     def project_velocity(
