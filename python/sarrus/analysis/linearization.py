@@ -577,15 +577,8 @@ def equilibrium(
         closing(robot, tuple((frame, False) for frame in points), fixed_coordinates),
         np.broadcast_to(q, (*lead, robot.nq)),
     )
-<<<<<<< HEAD
     targets = closure.targets(list(points.values()), fixed_coordinates, lead)
-    sizes = np.cumsum([robot.nq, closure.robot.nc, robot.nv, 1, 1, robot.nv, robot.nv])
-=======
-    target_points = (
-        np.concatenate([np.broadcast_to(p, (*lead, 3)) for p in points.values()], axis=-1) if points else None
-    )
     sizes = np.cumsum([robot.nq, closure.robot.nc, robot.nv, 1, 1, robot.nv, robot.nv, robot.nv**2])
->>>>>>> fixcore
 
     def balanced() -> tuple[list[Array], Array]:
         numbers, status = closure.robot._equilibrium(
@@ -633,14 +626,9 @@ def _answer(
         name: multipliers[..., touching.constraint(target_name(f"joint {name}")).rows] for name in closure.loop_joints
     }
     return Equilibrium(
-<<<<<<< HEAD
         q, multipliers[..., loop_rows], np.where(closure.moving, 0.0 * efforts, efforts), held, {f: x[..., 0] for f, x in pushes.items()},
-        stiffness, motions, ~(stiffness < -least).any(axis=-1) & (state == 0), (abs(stiffness) <= least).sum(axis=-1), state, robot.gravity,
-=======
-        q, multipliers[..., loop_rows], np.where(closure.moving, 0.0 * efforts, efforts), {f: x[..., 0] for f, x in pushes.items()}, stiffness,
-        motions, ~(stiffness < -least).any(axis=-1) & (state == 0), np.where((state == 0)[..., None, None], answer[8], np.nan),
+        stiffness, motions, ~(stiffness < -least).any(axis=-1) & (state == 0), np.where((state == 0)[..., None, None], answer[8], np.nan),
         (abs(stiffness) <= least).sum(axis=-1), state, robot.gravity,
->>>>>>> fixcore
     )  # fmt: skip
 
 
