@@ -13,7 +13,7 @@
 // Derivatives are computed along these degrees of freedom only, one per lane at a time.
 //
 //   cost    O(bodies) and four solves per degree of freedom; if rows may be dependent or the coordinates are chosen here, also dense in the loops'
-//           rows for G and W (loop_motions.hpp)
+//           rows (loop_motions.hpp)
 #pragma once
 
 #include "derivatives.hpp"
@@ -97,8 +97,23 @@ template <class R> class LinearEquations {
   /// Linearise with loops. `column`, `row`: scales as in closing.hpp.
   LinearErrors linearize_loops(const double* column, const double* row) {
     ForwardSensitivity<R> state(tree_, arena_, in_, true);
-    const bool by_forces = move_by_forces(state);
-    if (!by_forces && !move_by_rows(state, column, row)) return {state.equation().solved, undetermined};
+    bool by_forces = !chooses_ && move_by_forces(state), dependent = false, determined = true;
+    if (!by_forces) {
+      const double* J = state.equation().J();
+      const LoopMotions motions(tree_, arena_, J, column, row);
+      std::optional<LoopMotions> holonomic_motions;
+      if (state.holds_velocities_only()) holonomic_motions.emplace(tree_, arena_, rows_of_positions(J), column, row);
+      const LoopMotions& displacements = holonomic_motions ? *holonomic_motions : motions;
+      const double *N = motions.basis(), *N_q = holonomic_motions ? displacements.basis() : N;
+      if (chooses_) choose(motions, N, displacements, N_q), by_forces = move_by_forces(state);
+      if (!by_forces) {
+        make_room(motions.freedom, displacements.freedom);
+        determined = depend_on(N, column, y_.m, out_.freedom, W_) && depend_on(N_q, column, y_.k, out_.freedom + 2, G_);
+      }
+      dependent = tree_.nv - motions.freedom < tree_.loops.rows;
+    }
+    state.find_multipliers(dependent);
+    if (!determined) return {state.equation().solved, undetermined};
     state.prepare();
     const LinearErrors errors = {state.equation().solved, state.error(), state.equation().rounding};
     put_motions(state.equation().a);
@@ -127,11 +142,10 @@ template <class R> class LinearEquations {
 
   /// Compute E, then G and W from E, which contains motions that the loops allow: W = E^T (E_v E^T)^-1. Returns false if the rows may be dependent, or
   /// if the coordinates may not determine the motion.
-  bool move_by_forces(ForwardSensitivity<R>& state) {
+  bool move_by_forces(const ForwardSensitivity<R>& state) {
     const auto& equation = state.equation();
     const int nv = tree_.nv, m = nv - tree_.loops.rows;
-    if (chooses_ || y_.m != m || y_.k != m || !equation.is_independent || !equation.is_tight || state.holds_velocities_only())
-      return false;
+    if (y_.m != m || y_.k != m || !equation.is_independent || !equation.is_tight || state.holds_velocities_only()) return false;
     make_room(m, m);
     push(state);
     std::copy(out_.E + m * nv, out_.E + 2 * m * nv, W_);
@@ -149,22 +163,7 @@ template <class R> class LinearEquations {
     }
     std::copy(W_, W_ + m * nv, G_);
     out_.freedom[1] = out_.freedom[3] = m;
-    state.find_multipliers(false);
     return true;
-  }
-
-  /// Compute G and W from the null space of J. Returns false if the coordinates do not determine the motion.
-  bool move_by_rows(ForwardSensitivity<R>& state, const double* column, const double* row) {
-    const double* J = state.equation().J();
-    const LoopMotions motions(tree_, arena_, J, column, row);
-    state.find_multipliers(tree_.nv - motions.freedom < tree_.loops.rows);
-    std::optional<LoopMotions> holonomic_motions;
-    if (state.holds_velocities_only()) holonomic_motions.emplace(tree_, arena_, rows_of_positions(J), column, row);
-    const LoopMotions& displacements = holonomic_motions ? *holonomic_motions : motions;
-    const double *N = motions.basis(), *N_q = holonomic_motions ? displacements.basis() : N;
-    if (chooses_) choose(motions, N, displacements, N_q);
-    make_room(motions.freedom, displacements.freedom);
-    return depend_on(N, column, y_.m, out_.freedom, W_) && depend_on(N_q, column, y_.k, out_.freedom + 2, G_);
   }
 
   /// J (blocks) in which rows that constrain only velocities are zero.
