@@ -46,13 +46,15 @@ template <class R, class T> class LoopPullback {
   using RowForces = sarrus::RowForces<T>;
 
   LoopPullback(const Tree& tree, Arena& arena, const LoopInput<T>& in, const Kinematics<T>& k, const T* a, const T* x)
-      : tree_(tree), arena_(arena), in_(in), k_(k), a_(a), x_(x), child_(arena.take<Transform<T>>(tree.loops.constraints)) {
-    for (int i = 0; i < tree.loops.constraints; ++i)
+      : tree_(tree), arena_(arena), in_(in), k_(k), a_(a), x_(x) {
+    const int count = tree.loops.constraints + tree.loops.motor_constraints;
+    child_ = arena.take<Transform<T>>(count);
+    for (int i = 0; i < count; ++i)
       if (const Constraint& c = tree.loops.constraint[i]; c.child >= 0) child_[i] = k.link[c.child].X * cast<T>(c.X_child);
   }
 
-  /// Add the pullback of all constraints, or only of the first `constraints` ones. If `dimensions` is not null, also add the derivatives with respect
-  /// to dimensions.
+  /// Add the pullback of all constraints, or of the first `constraints` ones, which may include those of motors. If `dimensions` is not null, also
+  /// add the derivatives with respect to dimensions.
   void add(const RowForces& by, Pullback<T>& to, const Gradient<T>& gradient, int constraints = -1,
            const Dimensions<T>* dimensions = nullptr) const {
     for (int i = 0; i < (constraints < 0 ? tree_.loops.constraints : constraints); ++i) {

@@ -177,6 +177,34 @@ def test_other_forms_of_the_equations(closed, seed):
         assert_equal(robot.project_velocity(q, w), P @ w, 1e-7, scale=np.abs(P).max() * 3)
 
 
+@pytest.mark.parametrize("armature", [0.0, 0.3])
+def test_derivatives_of_the_effort_of_a_slider_that_closes_the_loop(armature):
+    """For one state and for several, along consistent motions."""
+    b = sarrus.Builder(gravity=(0, -9.81, 0))
+    for name, parent, length, at in (("crank", "ground", 0.4, 0.0), ("rod", "crank", 1.1, 0.4), ("slider", "rod", 0.2, 1.1)):
+        b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0)))
+        b.add_joint(f"{name} pin", sarrus.Revolute("z"), parent, name, at_parent=(at, 0, 0))
+    slide = sarrus.Prismatic("x", armature=armature)
+    b.add_joint("slide", slide, "slider", "ground", at_child=(0.2, 0.1, 0), loop=True, actuated=True)
+    robot, rng = b.build(), np.random.default_rng(0)
+    q = robot.assemble(fixed={"crank pin": 0.8})
+    v, dq = (robot.project_velocity(q, x) for x in rng.normal(size=(2, robot.nv)))
+    tau = rng.normal(size=robot.nv)
+
+    def state(s):
+        at = robot.project_configuration(robot.integrate(q, s * dq))
+        rate = robot.project_velocity(at, v)
+        return at, rate, robot.forward_dynamics(at, rate, tau)
+
+    (q0, v0, a0), (q1, v1, a1) = state(-1e-5), state(1e-5)
+    changes = robot.difference(q0, q1), v1 - v0, a1 - a0
+    wanted = robot.actuator_efforts(q1, v1, a1) - robot.actuator_efforts(q0, v0, a0)
+    here = [np.tile(x, (5, 1)) for x in state(0.0)]
+    D = sarrus.derivatives.actuator_efforts(robot, *here)
+    found = sum((x @ d[..., None])[..., 0] for x, d in zip((D.q, D.v, D.a), changes, strict=True))
+    np.testing.assert_allclose(found, np.tile(wanted, (5, 1)), rtol=1e-7)
+
+
 @law
 @given(
     closed_mechanisms(
