@@ -181,7 +181,11 @@ def test_other_forms_of_the_equations(closed, seed):
 def test_derivatives_of_the_effort_of_a_slider_that_closes_the_loop(armature):
     """For one state and for several, along consistent motions."""
     b = sarrus.Builder(gravity=(0, -9.81, 0))
-    for name, parent, length, at in (("crank", "ground", 0.4, 0.0), ("rod", "crank", 1.1, 0.4), ("slider", "rod", 0.2, 1.1)):
+    for name, parent, length, at in (
+        ("crank", "ground", 0.4, 0.0),
+        ("rod", "crank", 1.1, 0.4),
+        ("slider", "rod", 0.2, 1.1),
+    ):
         b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0)))
         b.add_joint(f"{name} pin", sarrus.Revolute("z"), parent, name, at_parent=(at, 0, 0))
     slide = sarrus.Prismatic("x", armature=armature)
