@@ -151,6 +151,7 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
   struct End {
     std::optional<LeastMotion<P>> least{};
     P *u, *w, *u_multiplier, *w_multiplier, *u_by_q = nullptr, *w_by_q = nullptr;
+    P largest_u = P(0.0);  // relative to the units of velocities
     JointMap map{};
   };
 
@@ -427,8 +428,7 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
 
   /// Compute the derivatives of the right-hand sides of the equations of least motions.
   void bend(End& e, const P* q, const P& time) {
-    const auto by_q = [&](const P* motion, const P* y) -> P* {
-      P size = P(0.0);
+    const auto by_q = [&](const P* motion, const P* y, P& size) -> P* {
       for (int k = 0; k < n_; ++k) size = most(size, abs(motion[k]) / P(Plan::unit_of(plan_.velocity_unit, k)));
       if (!any(size > P(rounding))) return nullptr;
       P* H = take((n_ + rows_) * n_);
@@ -452,7 +452,8 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
       });
       return H;
     };
-    e.u_by_q = by_q(e.u, e.u_multiplier), e.w_by_q = by_q(e.w, e.w_multiplier);
+    P largest_w = P(0.0);
+    e.u_by_q = by_q(e.u, e.u_multiplier, e.largest_u), e.w_by_q = by_q(e.w, e.w_multiplier, largest_w);
   }
   /// Return the derivative (rows x nv) of c - J v by q at the end of the step.
   P* turning_rows() {
@@ -550,7 +551,10 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
       add_motion_along_rows(tree_, J(1), static_cast<const P*>(out), P(1.0), phi);
       add_motion_along_rows(tree_, J(1), static_cast<const P*>(out + n_), P(-1.0), slip);
       add_product(turn_, rows_, n_, out, slip);
-      if (settled(rows_, phi, slip, 2 * n_, out)) return;
+      // the least motion at the end changes with the end itself, of which a round includes the changes of the rounds before
+      P pending = P(0.0);
+      for (int k = 0; k < n_ && end_[1].u_by_q; ++k) pending = most(pending, abs(by[k]) * end_[1].largest_u);
+      if (settled(rows_, phi, slip, pending, 2 * n_, out)) return;
       for (int r = 0; r < rows_; ++r) pi[r] = P(-0.5) * phi[r] - P(0.25 * h_) * slip[r], rho[r] = P(0.5) * slip[r];
       d = none, force = nullptr;
     }
@@ -621,7 +625,9 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
       P *pi_force = zero(n_), *rho_force = zero(n_);
       add_constraint_forces(tree_, J(1), static_cast<const P*>(by_pi), pi_force);
       add_constraint_forces(tree_, J(1), static_cast<const P*>(by_rho), rho_force);
-      if (settled(n_, pi_force, rho_force, m(), start)) break;
+      P pending = P(0.0);
+      for (int k = 0; k < n_; ++k) pending = most(pending, abs(bent[k]));
+      if (settled(n_, pi_force, rho_force, pending, m(), start)) break;
       for (int r = 0; r < rows_; ++r) phi[r] = P(-0.5) * by_pi[r], slip[r] = P(0.5) * by_rho[r] - P(0.25 * h_) * by_pi[r];
       std::fill(lambda, lambda + m(), P(0.0));
     }
@@ -654,11 +660,12 @@ template <class P> class MidpointSensitivity : RepeatedStep<P> {
     std::copy(q, q + n_, begin), std::copy(v, v + n_ + nz_, begin + n_);
   }
 
-  /// Stop of the corrections: residuals are at rounding level, relative to the solution, or do not decrease.
+  /// Stop of the corrections: residuals, and effects that the next round would add (`pending`), are at rounding level, relative to the solution, or do
+  /// not decrease.
   class Settled {
    public:
-    bool operator()(int residuals, const P* a, const P* b, int n, const P* solution) {
-      P off = P(0.0), size = P(0.0);
+    bool operator()(int residuals, const P* a, const P* b, const P& pending, int n, const P* solution) {
+      P off = pending, size = P(0.0);
       for (int r = 0; r < residuals; ++r) off = most(off, most(abs(a[r]), abs(b[r])));
       for (int k = 0; k < n; ++k) size = most(size, abs(solution[k]));
       // residuals of the velocities follow those of the positions, so the largest one may increase at first
