@@ -678,6 +678,24 @@ template <class T> class Pullback {
     Motion<T> g, b, h, bias_by_v;
   };
 
+  /// Compute the columns of a joint that depend on its coordinates, and their rate times v.
+  template <class Number>
+  static void columns_at(const Link& b, const Coordinates<Number>& c, const Number* v, Motion<Number>* column,
+                         Motion<Number>& bias) {
+    if (b.joint == JointKind::reversed) {
+      JointMotion<Number> J;
+      joint_motion(b.joint, b.nv, c, v, J);
+      std::copy(J.column, J.column + b.nv, column), bias = J.bias;
+    } else {
+      visit_every(b.joint, b.nv, [&](auto joint) {
+        if constexpr (!decltype(joint)::constant_subspace) {
+          const auto S = joint.subspace(c);
+          std::copy(S.column, S.column + b.nv, column), bias = joint.subspace_rate(c, v) * v;
+        }
+      });
+    }
+  }
+
   /// Compute the changes of the joint's columns along displacements and changes of velocity of the joint itself, one direction per lane.
   template <class R> void change_columns(int i, const T* q) {
     using Number = Varied<R, T>;
@@ -706,19 +724,7 @@ template <class T> class Pullback {
         sincos(varied_q[index], sin[n - b.iangle], cos[n - b.iangle]);
       }
       Motion<Number> column[6], bias;
-      const Coordinates<Number> c = {varied_q, sin, cos, {&b.constants}};
-      if (b.joint == JointKind::reversed) {
-        JointMotion<Number> J;
-        joint_motion(b.joint, b.nv, c, static_cast<const Number*>(v), J);
-        std::copy(J.column, J.column + b.nv, column), bias = J.bias;
-      } else {
-        visit_every(b.joint, b.nv, [&](auto joint) {
-          if constexpr (!decltype(joint)::constant_subspace) {
-            const auto S = joint.subspace(c);
-            std::copy(S.column, S.column + b.nv, column), bias = joint.subspace_rate(c, v) * v;
-          }
-        });
-      }
+      columns_at(b, Coordinates<Number>{varied_q, sin, cos, {&b.constants}}, v, column, bias);
       const auto rates_of = [](const Motion<Number>& m) {
         Motion<R> rates;
         for (int r = 0; r < 3; ++r) rates.angular(r) = m.angular(r).rate, rates.linear(r) = m.linear(r).rate;
