@@ -264,6 +264,7 @@ void bind_tolerances(py::module_& m) {
   SARRUS_TOLERANCE(near_steps)
   SARRUS_TOLERANCE(near_gap)
   SARRUS_TOLERANCE(negligible)
+  SARRUS_TOLERANCE(no_stiffness)
   SARRUS_TOLERANCE(longest_step)
   SARRUS_TOLERANCE(present)
   SARRUS_TOLERANCE(nearly_singular)

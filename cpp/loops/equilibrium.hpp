@@ -25,9 +25,6 @@
 
 namespace sarrus {
 
-/// Stiffnesses below this limit, relative to the largest one, count as zero in the compliance. It is ten times the error of the differences.
-constexpr double no_stiffness = 1e-10;
-
 struct EquilibriumInput {
   // tau (null: zero); column, row: scales of velocities (0: fixed joint) and of rows (0: row that restricts velocities only), as in closing.hpp
   const double *tau, *column, *row;
@@ -241,7 +238,7 @@ template <class L> class Balance {
       out.stiffness[i] = stiffness[i], out.imbalance[i] = share_open(i);
       for (int k = 0; k < moving; ++k) out.motion[i * nv + index_[k]] = mode[i * moving + k] * in_.column[index_[k]];
     }
-    const PivotedQr stiff(freedom, freedom, K, arena_, no_stiffness);
+    const PivotedQr stiff(freedom, freedom, K, arena_, tolerances::no_stiffness);
     std::fill(out.compliance, out.compliance + nv * nv, 0.0);
     double *force = arena_.take<double>(freedom), *along = arena_.take<double>(freedom);
     for (int k = 0; k < moving; ++k) {  // the effect of a unit force along each velocity

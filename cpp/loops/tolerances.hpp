@@ -89,6 +89,9 @@ constexpr double least_square = 1e-13;
 
 /// Singular values below this limit are zero, if the loops are closed to rounding. It is far above eps times the condition number of the rows.
 constexpr double negligible = 1e-9;
+/// Stiffnesses of an equilibrium below this limit, relative to the largest one, count as zero. It is ten times the error of the differences from which
+/// they are computed.
+constexpr double no_stiffness = 1e-10;
 /// A component of a unit vector of a null space is nonzero if it exceeds this limit. The error of the vector is tolerances::negligible / (next
 /// singular value).
 constexpr double present = 1e-6;

@@ -460,8 +460,6 @@ def _extrapolated(D: Array) -> tuple[Array, Array]:
 
 
 STEPS = 200
-# a stiffness below this fraction of the largest is treated as zero: the fraction is ten times the error of its finite differences
-NONE = 1e-10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -615,7 +613,7 @@ def _answer(
     motions = np.where(
         present[..., None], np.take_along_axis(motions[..., :most, :], order[..., None], axis=-2), np.nan
     )
-    least = NONE * np.nan_to_num(abs(stiffness)).max(axis=-1, initial=0.0)[..., None]
+    least = tolerances.no_stiffness * np.nan_to_num(abs(stiffness)).max(axis=-1, initial=0.0)[..., None]
     loop_rows = [k for name in robot.constraints for k in np.arange(touching.nc)[touching.constraint(name).rows]]
     pushes = {
         frame: touching.pose(q, frame, return_status=True)[0][..., :3, :3]
@@ -657,7 +655,7 @@ def _why(robot: LoopFunctions, closure: Closing, answer: list[Array]) -> str:
     """Return the message of the error that no equilibrium was found."""
     left, stiffness, imbalance = answer[2], answer[5], answer[6]
     name = velocity_names(robot)[int(abs(left * closure.loops.column_scale * closure.moving).argmax())]
-    if (abs(imbalance[abs(stiffness) <= NONE * abs(stiffness).max()]) > 1.0).any():
+    if (abs(imbalance[abs(stiffness) <= tolerances.no_stiffness * abs(stiffness).max()]) > 1.0).any():
         return (
             f"no equilibrium: a force moves '{name}', and no spring, loop or contact resists. A free base in gravity falls without contacts; "
             "hold the moving bodies by fixed=, contacts= or a spring, or balance the force by tau="
