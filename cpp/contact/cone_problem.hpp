@@ -82,13 +82,12 @@ struct SolverLimit {
 };
 
 /// Project y onto the cone {|p_t| <= mu p_n}.
-inline void project_on_cone(double mu, const double* y, double* x) {
-  const double t = std::sqrt(y[1] * y[1] + y[2] * y[2]), along = (y[0] + mu * t) / (1.0 + mu * mu);
-  // also test y_n >= 0: if mu = 0 and y_t = 0, the comparison |y_t| <= mu y_n is true even for a negative y_n
-  const bool inside = y[0] >= 0.0 && t <= mu * y[0], opposite = along <= 0.0;
-  const double share = inside ? 1.0 : opposite || t == 0.0 ? 0.0 : mu * along / t;
-  x[0] = inside ? y[0] : opposite ? 0.0 : along;
-  x[1] = share * y[1], x[2] = share * y[2];
+template <class T> SARRUS_INLINE void project_on_cone(const T& mu, const T* y, T* x) {
+  const T t = sqrt(y[1] * y[1] + y[2] * y[2]), along = most((y[0] + mu * t) / (T(1.0) + mu * mu), T(0.0));
+  // also compare y_n with zero: if mu = 0 and y_t = 0, |y_t| <= mu y_n is true even for a negative y_n
+  const auto outside = most(t - mu * y[0], -y[0]) > T(0.0);
+  const T share = select(outside, mu * along / select(t > T(0.0), t, T(1.0)), T(1.0));
+  x[0] = select(outside, along, y[0]), x[1] = share * y[1], x[2] = share * y[2];
 }
 
 /// Friction disk of a contact or moment: the rows with |p| <= mu p_n.

@@ -84,9 +84,6 @@ enum class Sign { any, positive, not_negative, not_negative_or_infinite };
 
 // ---- Inputs of elements ----------------------------------------------------------------------------------------------
 
-template <class T> SARRUS_INLINE T least(const T& a, const T& b) { return select(a < b, a, b); }
-template <class T> SARRUS_INLINE T most(const T& a, const T& b) { return select(a > b, a, b); }
-
 inline double exponential(double x) { return std::exp(x); }
 inline double power(double x, double n) { return std::pow(x, n); }
 inline double logarithm(double x) { return std::log(x); }

@@ -1,6 +1,7 @@
 // Steps with rigid contacts of several runs in lanes. The equation of the kick, its factor, bias forces and closed loops (contact_kick.hpp) are computed
-// for all lanes at once, and so are the responses of contacts, and the cones of contacts that rest (resting_cones.hpp). Contact points and other cones are
-// computed lane by lane (contact_step.hpp). A lane takes the step alone, from its beginning, if its first attempt fails, or if stages are projected onto the loops. No lane affects another one: the bits of a run do not depend on its company.
+// for all lanes at once, and so are the responses of contacts, and the cones of contacts that rest (resting_cones.hpp). Contact points and other cones
+// are computed lane by lane (contact_step.hpp). A lane takes the step alone, from its beginning, if its first attempt fails, or if stages are projected
+// onto the loops. No lane affects another one: the bits of a run do not depend on its company.
 #pragma once
 
 #include "../simulation/advance.hpp"

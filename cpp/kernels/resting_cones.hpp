@@ -4,7 +4,6 @@
 #pragma once
 
 #include "../contact/cone_newton.hpp"
-#include "../elements/element.hpp"
 #include "../simd/lanes.hpp"
 
 namespace sarrus {
@@ -101,7 +100,7 @@ class RestingCones {
     const P softness = P(cones::least);
     tried *= is_connected(), scale();
     const P separates = select(natural_map_of(nullptr) > P(0.0), P(0.0), P(1.0));
-    for (int i = 0; i < contacts_; ++i) project(friction[i], p + 3 * i, p + 3 * i);
+    for (int i = 0; i < contacts_; ++i) project_on_cone(friction[i], p + 3 * i, p + 3 * i);
     velocities(p);
     P rests = tried * (P(1.0) - separates) * choose_active(softness, active_), moves = rests;
     P rows = P(0.0), lifted = P(0.0);  // rows of the lane's own problem; impulses of contacts that do not press
@@ -192,18 +191,12 @@ class RestingCones {
       }
       u[0] += friction[i] * length(u + 1);
       for (int r = 0; r < 3; ++r) power += p[3 * i + r] * u[r], u[r] = -u[r];
-      project(friction[i], p + 3 * i, near), project(friction[i], u, off);
+      project_on_cone(friction[i], p + 3 * i, near), project_on_cone(friction[i], u, off);
       for (int r = 0; r < 3; ++r) primal = most(primal, abs(p[3 * i + r] - near[r])), dual = most(dual, abs(off[r]));
       complementarity = most(complementarity, abs(power));
     }
   }
 
-  static void project(const P& mu, const P* y, P* x) {
-    const P t = length(y + 1), along = most((y[0] + mu * t) / (P(1.0) + mu * mu), P(0.0));
-    const auto outside = most(t - mu * y[0], -y[0]) > P(0.0);
-    const P share = select(outside, mu * along / select(t > P(0.0), t, P(1.0)), P(1.0)), normal = select(outside, along, y[0]);
-    x[0] = normal, x[1] = share * y[1], x[2] = share * y[2];
-  }
   void velocities(const P* x) {
     for (int i = 0; i < n_; i += 3) {
       const P* row = G + i * n_;
@@ -222,7 +215,7 @@ class RestingCones {
       P y[3], near[3];
       for (int r = 0, k = 3 * i; r < 3; ++r, ++k) y[r] = (x ? x[k] : P(0.0)) - u_[k], sum_ += abs(y[r]);
       y[0] -= friction[i] * length(u_ + 3 * i + 1);
-      project(friction[i], y, near);
+      project_on_cone(friction[i], y, near);
       for (int r = 0, k = 3 * i; r < 3; ++r, ++k) {
         const P now = x ? x[k] : P(0.0);
         largest = most(largest, most(abs(now - near[r]), P(2e-16) * abs(now)) * weight_[k]);

@@ -203,6 +203,8 @@ template <class T> SARRUS_INLINE T inverse_or_zero(const T& x) {
 }
 
 template <class T> SARRUS_INLINE T abs(T x) { return select(x < T(0.0), -x, x); }
+template <class T> SARRUS_INLINE T least(const T& a, const T& b) { return select(a < b, a, b); }
+template <class T> SARRUS_INLINE T most(const T& a, const T& b) { return select(a > b, a, b); }
 
 /// Return x, a difference of terms of magnitude `scale`, or zero if it is at rounding level.
 template <class T> SARRUS_INLINE T unless_rounding(T x, T scale) { return select(x > scale * T(3e-15), x, T(0.0)); }
