@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -333,9 +332,7 @@ class Worlds:
     def _recorded(self, name: str, compute: Callable[[Recorder], Mapping[str, Numbers]]) -> Recorded:
         recorder = Recorder(self.simulated, scalar=self.scalar, configurations=self._configurations)
         with np.errstate(all="ignore"):
-            f = _recorded("sarrus", name, compute, recorder, True)
-            on_gpu = isinstance(self.device, Device)
-            return replace(f, text=f.written(f.name, f.inputs, f.results, True)[0]) if on_gpu else f
+            return _recorded("sarrus", name, compute, recorder, True, isinstance(self.device, Device))
 
     def _stepped(self, r: Recorder) -> Mapping[str, Numbers]:
         step = recorded_step(r, dt=self.dt, method=self.method, elements=self._elements)

@@ -56,7 +56,7 @@ class Recorded:
     results: Mapping[str, Numbers]
     text: _recording.C99Function
     returns_status: bool
-    written: Callable[..., tuple[_recording.C99Function, bool]]
+    written: Callable[[str, Mapping[str, Numbers], Mapping[str, Numbers], bool], tuple[_recording.C99Function, bool]]
     compute: Callable[[Recorder], Mapping[str, Numbers]]
 
 
@@ -105,7 +105,7 @@ def _external(
     `shapes` has the shape of each dense result, and for a sparse result the transposed matrix without its zero entries. `answers` has the shapes of
     those inputs that are matrices; these are results of another function.
     """
-    text, returns_status = f.written(f"{name}_columns", inputs, results)
+    text, returns_status = f.written(f"{name}_columns", inputs, results, False)
     input_shapes = [(answers or {}).get(key, (len(x),)) for key, x in inputs.items()]
     patterns = []
     for shape in (*input_shapes, *shapes.values()):
@@ -139,7 +139,7 @@ def _jax(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[s
         parts = np.split(row, np.cumsum([len(x) for x in f.inputs.values()])[:-1])
         back = {f"d_{key}": part for key, part in zip(f.inputs, parts, strict=True)}
         for name, inputs, results in ((f.name, f.inputs, f.results), (f"{f.name}_vjp", {**f.inputs, **tangents}, back)):
-            text, returns_status = f.written(f"{name}_lanes", inputs, results)
+            text, returns_status = f.written(f"{name}_lanes", inputs, results, False)
             texts.append(f"inline {_in_lanes(text.definition)}")
             place = np.cumsum([0, *(np.size(x) for x in (*inputs.values(), *results.values()))])
             call = f"{name}_lanes({_listed(f'x + {k}' for k in place[:-1])})"

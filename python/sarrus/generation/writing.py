@@ -208,7 +208,9 @@ def generate(
     return Generated(header, source_file, scalar, written, tuple(files))
 
 
-def _recorded(prefix: str, key: str, source: str | Function | TaskControl, r: Recorder, assumptions: bool) -> Recorded:
+def _recorded(
+    prefix: str, key: str, source: str | Function | TaskControl, r: Recorder, assumptions: bool, for_gpu: bool = False
+) -> Recorded:
     if isinstance(source, str):
         compute = by_name(source)
     else:
@@ -235,7 +237,7 @@ def _recorded(prefix: str, key: str, source: str | Function | TaskControl, r: Re
             )
 
     def written(
-        name: str, inputs: Mapping[str, Numbers], results: Mapping[str, Numbers], for_gpu: bool = False
+        name: str, inputs: Mapping[str, Numbers], results: Mapping[str, Numbers], for_gpu: bool
     ) -> tuple[_recording.C99Function, bool]:
         flat = [x for array in results.values() for x in r._flat(array)]
         status = r._recording.status_of(flat, r.constant(0.0) if r.status is None else r.status, NO_ANSWER)
@@ -247,7 +249,7 @@ def _recorded(prefix: str, key: str, source: str | Function | TaskControl, r: Re
 
     results = {name: np.array(r._flat(x), dtype=object).reshape(np.shape(x)) for name, x in results.items()}
     name = f"{prefix}_{_identifier(key)}"
-    text, returns_status = written(name, inputs, results)
+    text, returns_status = written(name, inputs, results, for_gpu)
     return Recorded(name, source, r, inputs, results, text, returns_status, written, compute)
 
 
