@@ -20,7 +20,7 @@ from .._arrays import Array
 from .._files import replacing
 from ..description import ConstraintSpec, FrameSpec, JointSpec, ShapeSpec, VisualSpec
 from ..description.contacts import COEFFICIENTS
-from ..description.joints import BOUNDS, PASSIVE, JointType
+from ..description.joints import BOUNDS, PASSIVE, SPRINGS, JointType
 from ..mechanism import Mechanism
 from ..shapes import Mesh
 from ..spatial import Inertia, Transform
@@ -29,8 +29,8 @@ from .document import Mimic, Names
 from .formats import TOUCHING, Format, has_passive, put
 from .outline import Axis, Element, Link, Losses
 
-# passive terms of a Planar joint that depend on the axes of its velocities, even if they are equal for both
-ALONG_BODY = ("friction", "armature", "quadratic_damping", "cubic_damping")
+# passive terms of a Planar joint that depend on the axes of its velocities, even if they are equal for both, as linear damping does not
+ALONG_BODY = tuple(name for name in PASSIVE if name not in ("damping", "rest", *SPRINGS))
 
 
 @dataclass(frozen=True)
@@ -164,10 +164,7 @@ class Writer:
             text = f"of joint '{link.spec.name}' along the body's axes: they are along the plane's axes"
             self.losses.minor.append(f"velocities {text}")
             along = [name for name in ALONG_BODY if getattr(joint, name)[:2].any()]
-            if (
-                joint.damping[0] != joint.damping[1]
-            ):  # linear damping that is equal in the plane does not depend on its axes
-                along.append("damping")
+            along += ["damping"] if joint.damping[0] != joint.damping[1] else []
             if along := [name for name in along if name not in self.format.missing(joint)[0]]:
                 self.losses.motion.append(f"{' and '.join(along)} {text}")
 
