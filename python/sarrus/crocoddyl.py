@@ -116,8 +116,9 @@ class ActionModel(crocoddyl.ActionModelAbstract):
     Raises
     ------
     ModelError
-        A prescribed motion varies in time. Or a cost uses ``crocoddyl.ResidualModelState``, but the mechanism has quaternions, for which the derivative of this residual is wrong. Use
-        :class:`StateResidual`.
+        - A prescribed motion varies in time.
+        - A cost uses ``crocoddyl.ResidualModelState``, but the mechanism has quaternions, for which the derivative of this residual is wrong. Use
+          :class:`StateResidual`.
     """
 
     def __init__(self, robot: Mechanism, dt: float, costs: Any, **options: Any) -> None:

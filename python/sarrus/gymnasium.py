@@ -59,8 +59,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     observe : function (q (n, nq) [rad, m], v (n, nv) [rad/s, m/s]) that returns observations (n, k)
     reward : function (q, v, u (n, motors) [N m, N]) that returns rewards (n,) for the state after a period and the efforts in it
     start : random initial states. Either a mapping of joints to ranges of their coordinates: these are drawn uniformly, the loops are closed by
-        :meth:`~sarrus.Mechanism.assemble` at the clock's time, and the velocity is zero. Or a function (random generator, indices of runs (m,)) that returns q (m, nq)
-        and v (m, nv), which are projected onto the constraints
+        :meth:`~sarrus.Mechanism.assemble` at the clock's time, and the velocity is zero. Or a function (random generator, indices of runs (m,)) that
+        returns q (m, nq) and v (m, nv), which are projected onto the constraints
     ends : function (q, v), as for `observe`, that returns True for terminated episodes (n,)
     efforts : (motors,) efforts for actions of 1 [N m, N]; actions are between -1 and 1. Default: the joints' limits
     motors : names of the joints that actions drive; default: all actuated joints

@@ -194,8 +194,8 @@ class MobilityMap(Brief):
     """Result of :meth:`~sarrus.Mechanism.mobility_map`; each attribute is an array (...).
 
     A configuration is singular if its ranks are lower than those of regular configurations. For this comparison, a few closed configurations are
-    drawn at random, once for each mechanism and time. Therefore the result of a configuration does not depend on its batch. J is scaled such that the norm of
-    each row is at most one.
+    drawn at random, once for each mechanism and time. Therefore the result of a configuration does not depend on its batch. J is scaled such that
+    the norm of each row is at most one.
 
     Attributes
     ----------

@@ -420,7 +420,8 @@ class EffortModel:
         self, q: Array, v: Array, a: Array, kept: NDArray[np.intp] | None = None, directions: Mapping[str, Array] | None = None,
         time: Array | None = None,
     ) -> tuple[Array, Array]:  # fmt: skip
-        """Return the kept columns of W and the nominal efforts (nu, n, kept + 1), and matrices P (n, nu, nu); raise StateError if efforts are undetermined.
+        """Return the kept columns of W and the nominal efforts (nu, n, kept + 1), and matrices P (n, nu, nu); raise StateError if efforts are
+        undetermined.
 
         P u are the efforts u without internal efforts of redundant motors: those of least norm that produce the same motion.
         """
