@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <new>
@@ -23,7 +24,11 @@ namespace sarrus {
 inline bool finite(const double* x, std::int64_t n) {
   // x * 0 is 0, or NaN if x is not finite; several sums are used, because each addition to a single sum would wait for the previous one
   using P = Packet<2>;
-  const auto pair = [x](std::int64_t i) { return P(Register<2>::real{x[i], x[i + 1]}) * P(0.0); };
+  const auto pair = [x](std::int64_t i) {
+    Register<2>::real two;
+    std::memcpy(&two, x + i, sizeof two);
+    return P(two) * P(0.0);
+  };
   P a = 0.0, b = 0.0, c = 0.0, d = 0.0;
   std::int64_t i = 0;
   for (; i + 8 <= n; i += 8) a += pair(i), b += pair(i + 2), c += pair(i + 4), d += pair(i + 6);
