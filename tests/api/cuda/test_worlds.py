@@ -49,6 +49,16 @@ def host(x):
     return np.asarray(x).astype(float)
 
 
+def rounding(robot, given, core):
+    """Return four times the change of the core's result if the last digit of q changes. It is large if M is ill-conditioned: thin rods in a ring."""
+    rng, changes = np.random.default_rng(0), []
+    for _ in range(4):
+        q = given["q"] * (1.0 + 2.0**-53 * rng.choice([-1.0, 1.0], given["q"].shape))
+        moved = robot.forward_dynamics(q, given["v"], given["tau"], return_status=True)[0]
+        changes.append(np.nanmax(difference(moved, core)))
+    return 4.0 * max(changes)
+
+
 @needs_compiler
 @pytest.mark.parametrize("scalar", ["double", "float"])
 @pytest.mark.parametrize("name", [x for x in sarrus.mechanisms.__all__ if x not in REFUSED] if SOAK else SOME)
@@ -58,13 +68,14 @@ def test_functions_agree_with_the_core(name, scalar, driver):
     given = states(robot, COUNT)
     core = robot.forward_dynamics(given["q"], given["v"], given["tau"], return_status=True)[0]
     pose = robot.pose(given["q"], robot.bodies[-1])
+    exact = max(EXACT[scalar], rounding(robot, given, core) * np.finfo(scalar).eps / np.finfo(float).eps)
     for device in DEVICES[: 1 + (scalar == "double")]:
         worlds = sarrus.cuda.Worlds(robot, COUNT, scalar=scalar, device=device)
         worlds.reset(q=given["q"], v=given["v"])
         answer = worlds.call("forward_dynamics", tau=given["tau"])
-        good = host(answer["status"]) == 0
+        good = host(answer["status"]) % 8 == 0
         assert good.sum() > COUNT // 2
-        assert difference(host(answer["a"])[good], core[good]).max() < EXACT[scalar]
+        assert difference(host(answer["a"])[good], core[good]).max() < exact
         assert difference(host(worlds.call(f"pose:{robot.bodies[-1]}")["pose"]), pose).max() < EXACT[scalar]
 
 
