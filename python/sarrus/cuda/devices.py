@@ -31,8 +31,8 @@ LEAST_WORLDS = (
     256  # worlds for each thread of the processor; with fewer worlds, starting threads takes longer than they save
 )
 LANES = 8  # largest number of worlds in a register
-# More than -O2 costs time and gains nothing, because the code is straight. With fewer candidates for a register that must be spilled, GCC needs 0.6 of
-# the time for a Delta, and half or less for longer functions; its code is as fast. Clang ignores this parameter.
+# More than -O2 costs time and gains nothing, because the code is straight. With fewer candidates for a register that must be spilled, GCC needs two
+# thirds of the time, or less for the longest functions, and its code is as fast. Clang ignores this parameter.
 FLAGS = (
     "-std=c++17",
     "-O2",
