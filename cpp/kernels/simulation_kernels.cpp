@@ -33,7 +33,7 @@ double try_step(const Tree& tree, const Plan& plan, const double* parameter, dou
     std::optional<LeastMotion<double>> start;
     s.least = nullptr, s.work = {};
     if (s.closes > 0.5) s.least = &start.emplace(tree, arena, x, time, s.pfaffian_values(x, x + tree.nq));
-    if (s.friction) s.friction->begin(time, SimulationState<double>::of(tree, row));
+    if (s.friction) s.friction->begin(time, step, SimulationState<double>::of(tree, row));
     embedded_step(s, time, step, x, tolerance[0], tolerance[1], trial);
     const auto end = SimulationState<double>::of(tree, end_state);
     result.part = s.friction ? end_where_a_joint_stops(s, time, step, x, dense, end) : 1.0;

@@ -135,18 +135,25 @@ template <class T> class DryFriction {
       closing_ = closing_ || friction_[k].iv >= nv_;
       limit_[k] = tree_.numbers<T>()(friction_[k].terms.of(s_.full_tree()).friction);
     }
+    for (int i = 1; closing_ && i < tree_.bodies; ++i) {
+      const Inertia<double>& body = tree_.body[i].inertia;
+      inertia_ += body.m * tree_.length * tree_.length + body.I.xx + body.I.yy + body.I.zz;
+    }
+    for (int c = 0; closing_ && c < nv_; ++c) inertia_ += tree_.passive[c].armature * tree_.unit[c] * tree_.unit[c];
   }
 
-  /// Begin a step at the state x: determine which joints are at rest.
-  void begin(const T& time, const SimulationState<T>& x) {
+  /// Begin a step of length h at the state x: determine which joints are at rest.
+  void begin(const T& time, const T& h, const SimulationState<T>& x) {
     const Arena::Scope scope(s_.arena);
-    T* size = take(n_);
-    speeds(time, x.q, x.v, speed_, size);
+    T *rounding = take(n_), *energy = take(n_);
+    speeds(time, x.q, x.v, speed_, rounding, energy);
     undecided_ = false;
     for (int k = 0; k < n_; ++k) {
-      // the velocity of a loop joint is a difference; if that is at rounding level, the joint is at rest
       const T acts = select(limit_[k] > T(0.0), T(1.0), T(0.0));  // 0 in lanes whose variant has no friction at this joint
-      rests_[k] = select(abs(speed_[k]) > size[k], T(0.0), acts);
+      rests_[k] = select(abs(speed_[k]) > rounding[k], T(0.0), acts);
+      // the velocity of a loop joint is a difference of velocities. Such a joint also rests if their energy is less than what friction would dissipate
+      // within a millionth of the step, because these velocities are errors of the projection onto the loops
+      if (friction_[k].iv >= nv_) rests_[k] = select(energy[k] > h * T(1e-6) * limit_[k] * abs(speed_[k]), rests_[k], acts);
       direction_[k] = sign(speed_[k]) * (acts - rests_[k]);
       slowing_[k] = lets_go_[k] = T(0.0);
       undecided_ = undecided_ || any(rests_[k] > T(0.5));
@@ -191,7 +198,7 @@ template <class T> class DryFriction {
   /// rest may differ from zero by a small error. Therefore a joint counts as resting if friction would stop it within a small part of a step.
   void forces(const T& time, const T& h, const SimulationState<T>& x, T* tau, T* force) {
     const Arena::Scope scope(s_.arena);
-    begin(time, x);
+    begin(time, h, x);
     T* rests = take(n_);
     std::copy(rests_, rests_ + n_, rests);
     std::fill(rests_, rests_ + n_, T(1.0));
@@ -217,7 +224,7 @@ template <class T> class DryFriction {
   T stopped(const T& time, const T& h, const SimulationState<T>& x) {
     const Arena::Scope scope(s_.arena);
     T *speed = take(n_), *part = take(n_), first = T(1.0);
-    speeds(time, x.q, x.v, speed, nullptr);
+    speeds(time, x.q, x.v, speed);
     for (int k = 0; k < n_; ++k) {
       const auto turned = both(rests_[k] < T(0.5), speed[k] * direction_[k] < T(0.0));
       part[k] = select(turned, speed_[k] / select(turned, speed_[k] - speed[k], T(1.0)), T(2.0));
@@ -234,7 +241,7 @@ template <class T> class DryFriction {
   bool turned(const T& time, const SimulationState<T>& x) {
     const Arena::Scope scope(s_.arena);
     T* speed = take(n_);
-    speeds(time, x.q, x.v, speed, nullptr);
+    speeds(time, x.q, x.v, speed);
     bool any_has = false;
     for (int k = 0; k < n_; ++k) any_has = any_has || any(both(rests_[k] < T(0.5), speed[k] * direction_[k] < T(0.0)));
     return any_has;
@@ -261,7 +268,7 @@ template <class T> class DryFriction {
     if (any(stopping_now > T(0.5))) {
       const T* J = rows(time, x.q);
       T *speed = take(n_), *impulse = take(n_);
-      speeds(time, x.q, x.v, speed, nullptr);
+      speeds(time, x.q, x.v, speed);
       std::swap(rests_, stops_);
       const Columns columns(*this, time, x.q, x.v, J);
       std::swap(rests_, stops_);
@@ -305,15 +312,22 @@ template <class T> class DryFriction {
   bool is_undecided() const { return undecided_; }
   void continue_with(bool undecided) { rest_ = true, undecided_ = undecided; }
 
-  /// Compute the velocities along which friction acts, and, for each of them, the magnitude of its rounding error.
-  void speeds(const T& time, const T* q, const T* v, T* speed, T* rounding) {
+  /// Compute the velocities along which friction acts. On request also computes the magnitude of the rounding error of each, and, for loop joints, an
+  /// upper bound of the kinetic energy of the motion from which it follows.
+  void speeds(const T& time, const T* q, const T* v, T* speed, T* rounding = nullptr, T* energy = nullptr) {
     const Arena::Scope scope(s_.arena);
     const T* J = rows(time, q);
     for (int k = 0; k < n_; ++k) {
-      T along = T(0.0), size = T(0.0);
-      each_entry(J, k, [&](int i, const T& entry) { along += entry * v[i], size += abs(entry * v[i]); });
+      T along = T(0.0), entries = T(0.0), size = T(0.0);
+      each_entry(J, k, [&](int i, const T& entry) {
+        along += entry * v[i];
+        // rounding errors of all entries are relative to the largest one, also those of entries that would be zero without them
+        entries = most(entries, abs(entry) * T(tree_.unit[i]));
+        size += select(abs(entry) > T(0.0), abs(v[i]) * T(1.0 / tree_.unit[i]), T(0.0));
+      });
       speed[k] = along;
-      if (rounding) rounding[k] = friction_[k].iv < nv_ ? T(0.0) : size * tolerance<T>(1e-13, 1e-5);
+      if (rounding) rounding[k] = friction_[k].iv < nv_ ? T(0.0) : entries * size * tolerance<T>(1e-13, 1e-5);
+      if (energy) energy[k] = T(inertia_) * size * size;
     }
   }
 
@@ -418,6 +432,7 @@ template <class T> class DryFriction {
   const JointFriction* friction_ = s_.plan.friction;
   const int n_ = s_.plan.frictions, nv_ = tree_.nv;
   bool closing_ = false, undecided_ = false, rest_ = false;
+  double inertia_ = 0.0;  // sum of the moments of inertia of all bodies about points at the characteristic length from them
   // values of each joint. direction_: direction of sliding, 0 at rest; rests_: 1 if at rest at the step's beginning; stops_: 1 if it comes to rest at
   // the step's end; lets_go_: 1 if it was at rest and the load exceeds its friction limit; speed_: speed at the step's beginning; slowing_:
   // deceleration that friction can cause; limit_: friction limit
@@ -441,7 +456,7 @@ void step_with_friction(System<T>& s, const T& time, const T& h, const Simulatio
     const Arena::Scope scope(s.arena);
     const T status = s.status;
     std::copy(x.q, x.q + size, begun);  // q, v and z are contiguous
-    s.friction->begin(now, x);
+    s.friction->begin(now, left, x);
     step(now, left);
     T part = s.friction->stopped(T(now + left), left, x);
     if (piece < most_pieces && any(part < T(1.0))) {

@@ -89,6 +89,40 @@ def test_the_cut_changes_nothing(method, friction):
     assert np.ptp(ends, axis=0).max() < (2e-5 if method == "implicit_midpoint" else 1e-5)
 
 
+def lever(joint, closes):
+    """Return a body on a joint, which is in the tree, or closes the loop of a free body."""
+    b = Builder("lever", gravity=(0.5, 0.3, -0.4))
+    b.add_body("lever", Inertia.box(2.0, (0.3, 0.2, 0.1)).transformed(sarrus.Transform(translation=(0.2, 0.1, -0.3))))
+    if closes:
+        b.add_joint("float", sarrus.Free(), "ground", "lever", tree=True)
+    at = {"at_parent": (0.1, 0.2, 0.3), "at_child": (0.05, 0.0, 0.02)}
+    b.add_joint("joint", joint, "ground", "lever", loop=closes, **at)
+    return b.build()
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "joint",
+    [Revolute("z", friction=0.1), sarrus.Cylindrical("z", friction=[0.1, 1.0])],
+    ids=["revolute", "cylindrical"],
+)
+def test_a_loop_joint_stays_at_rest(joint, method):
+    """The weight is too small to move the joint again after it has stopped."""
+    tree, loop = (lever(joint, closes) for closes in (False, True))
+    v = np.resize([0.5, 0.2], tree.nv)
+    pose = sarrus.Transform.from_matrix(tree.pose(tree.neutral(), "lever"))
+    q = loop.inverse_kinematics({"lever": pose})
+    begun = loop.complete_velocity(q, frames={"lever": tree.velocity(tree.neutral(), v, "lever")})
+    ends = []
+    for robot, start, rates in ((tree, tree.neutral(), v), (loop, q, begun)):
+        run = sarrus.simulate(robot, start, rates, 0.8, method=method, dt=1e-3)
+        speeds = robot.joint_states(run.q, run.v).v["joint"]
+        moving = np.flatnonzero((abs(speeds) > 1e-10).any(axis=1))  # errors of projections
+        assert 0.1 < run.t[moving[-1]] < 0.6 and len(moving) == moving[-1] + 1
+        ends.append(robot.pose(run.q[-1], "lever"))
+    assert np.abs(ends[0] - ends[1]).max() < 1e-4
+
+
 @pytest.mark.parametrize("offset", [0.0, 1e-4, -1e-4])
 def test_friction_of_a_loop_stops_all_joints_at_once(offset):
     """Friction brings the four joints to rest without turning any of them back."""
