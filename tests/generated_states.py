@@ -25,7 +25,7 @@ STRICT = [
 def states(robot, count, seed=5):
     """Return states other than those of the recording."""
     rng, time = np.random.default_rng(seed), np.zeros(count)
-    q = sample_configurations(robot, time, rng)
+    q = sample_configurations(robot, time, rng) if robot.constraints else robot.random(rng, size=count)
     return {"q": q, **sample_motion(robot, q, time, rng)}
 
 

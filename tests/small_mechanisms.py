@@ -95,3 +95,15 @@ def near_home(robot, rng, size=()):
     step = robot.project_velocity(home, rng.uniform(-0.3, 0.3, (*size, robot.nv)))
     q = robot.project_configuration(robot.integrate(home, step))
     return q, robot.project_velocity(q, rng.standard_normal((*size, robot.nv)))
+
+
+def gate():
+    """Gate on a hinge, with the studs of a gas spring, whose length is 0.41 m at home; with the hinge at zero it is 0.56 m."""
+    b = sarrus.Builder("gate")
+    b.add_body("gate", sarrus.Inertia.box(25.0, (0.9, 1.2, 0.05)))
+    b.add_joint("hinge", sarrus.Revolute("-y"), "ground", "gate", at_child=(-0.45, 0, 0), actuated=True)
+    b.add_frame("stud", "gate", (-0.25, 0.5, 0))
+    b.add_frame("pillar", "ground", (0.12, 0.5, -0.55))
+    b.add_frame("edge", "gate", (0.45, 0, 0))
+    b.set_home({"hinge": -0.8})
+    return b.build()

@@ -141,7 +141,7 @@ class Worlds:
         self.time: AnyArray = arrays["time"].reshape(self.count)
         self.status: AnyArray = arrays["status"].reshape(self.count)
         self.variant: AnyArray = arrays["variant"].reshape(self.count)
-        self._home = self.simulated.assemble() if robot.constraints else robot.neutral()
+        self._home = self.simulated.assemble()
         self.reset(variants=np.arange(self.count) % self.variants)
 
     def __repr__(self) -> str:

@@ -41,8 +41,8 @@ class Recorder:
     ----------
     robot : the mechanism; or variants, for :class:`sarrus.cuda.Worlds`
     scalar : "double" or "float", the floating-point type of the code
-    configurations : (n, nq) sample configurations with closed loops [rad, m]. If None, the home and five random configurations near it are used, or
-        six random configurations for open chains. These random configurations are the same in every call
+    configurations : (n, nq) sample configurations with closed loops [rad, m]. If None, the home and five random configurations near it are used;
+        these random configurations are the same in every call
 
     Attributes
     ----------
@@ -606,8 +606,6 @@ def sample_configurations(robot: Mechanism, time: Array, rng: np.random.Generato
 
     Configurations are not drawn from the whole space, because decisions there, such as the choice of pivots, may be invalid in the workspace.
     """
-    if about is None and not robot.constraints:
-        return robot.random(rng, size=len(time))
     starts = [robot.assemble(time=t) for t in time] if about is None else list(np.resize(about, (len(time), robot.nq)))
     scale = (SPREAD if about is None else NEARER) * ScaledLoops(robot, starts[0], time[0]).column_scale
     for k, (q, t) in enumerate(zip(starts[1:], time[1:], strict=True), 1):

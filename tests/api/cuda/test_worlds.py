@@ -14,6 +14,7 @@ import sarrus.cuda
 from generated_states import difference, states
 from sarrus.cuda import devices
 from tests.laws.test_dry_friction import chain
+from tests.small_mechanisms import gate
 
 needs_compiler = pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
 SOAK = bool(os.environ.get("SARRUS_SOAK"))
@@ -136,6 +137,25 @@ def test_elements_agree_with_the_core(driver):
         assert worlds.z.shape == (5, 1) and (host(worlds.status) % 8 == 0).all()
         assert difference(host(worlds.q), runs.q[:, -1]).max() < EXACT["double"]
         assert difference(host(worlds.v), runs.v[:, -1]).max() < EXACT["double"]
+
+
+@needs_compiler
+@pytest.mark.parametrize("scalar", ["double", "float"])
+def test_powers_agree_with_the_core(scalar, driver):
+    """Gas springs, and contact with another exponent than 1 or 1.5, from the home of an open chain, where the length of the strut is in its range."""
+    robot = gate()
+    spring = sarrus.control.GasSpring("stud", "pillar", extended_length=0.7, stroke=0.45, force=320.0, exponent=1.2)
+    ground = sarrus.control.CompliantContact("edge", offset=-0.62, stiffness=1e4, exponent=1.3)
+    options = {"dt": 1e-3, "method": "rk4"}
+    run = sarrus.simulate(robot, robot.assemble(), [0.0], 0.1, [spring, ground], limits="ignore", **options)
+    for device in DEVICES:
+        worlds = sarrus.cuda.Worlds(
+            robot, 3, scalar=scalar, substeps=100, elements=[spring, ground], device=device, **options
+        )
+        assert np.allclose(host(worlds.q), robot.assemble(), rtol=1e-6)
+        worlds.step()
+        assert (host(worlds.status) % 8 == 0).all()
+        assert np.abs(host(worlds.q) - run.q[-1]).max() < {"double": 1e-13, "float": 1e-5}[scalar]
 
 
 @needs_compiler
