@@ -118,7 +118,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         stepping = Stepping.checked("VectorEnv", base, self._period, options)
         self._prepare = partial(_prepared, [robot], controller, rows=[slice(None)])
         self._stepping = stepping
-        (prepared,) = self._prepare(stepping, base.neutral())
+        (prepared,) = self._prepare(stepping, base.assemble())
         self._felt = prepared.felt_at is not None
         hold(prepared.forces, base.nv)
         self._setup, self._core = prepared.setup, prepared.setup.core()

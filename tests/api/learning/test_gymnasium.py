@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sarrus
-from tests.small_mechanisms import shaken_four_bar
+from tests.small_mechanisms import gate, shaken_four_bar
 
 gymnasium = pytest.importorskip("gymnasium")
 AutoresetMode = gymnasium.vector.AutoresetMode
@@ -43,6 +43,17 @@ def test_periods_are_those_of_simulate_many(stabilisation):
     for k, (now, reward, *_) in enumerate(steps):
         np.testing.assert_allclose(now, np.hstack([runs.q[:, k + 1], runs.v[:, k + 1]]), atol=1e-11)
         np.testing.assert_allclose(reward, runs.v[:, k + 1, 0] - 0.1 * u[k, :, 0], atol=1e-11)
+
+
+def test_elements_are_checked_at_home():
+    """The strut of the gas spring is too short for the zero configuration, which no run has."""
+    robot = gate()
+    spring = sarrus.control.GasSpring("stud", "pillar", extended_length=0.5, stroke=0.15, force=320.0)
+    env = made(robot, controller=spring, start={"hinge": (-0.85, -0.75)})
+    seen, _ = env.reset(seed=0)
+    now, *_ = env.step(np.zeros((N, 1)))
+    run = sarrus.simulate(robot, seen[0, :1], seen[0, 1:], 0.01, spring, method="semi_implicit", dt=1e-3)
+    np.testing.assert_allclose(now[0], np.hstack([run.q[-1], run.v[-1]]), atol=1e-11)
 
 
 @pytest.mark.parametrize("robot", [FOURBAR, FOURBAR.variants(damping={"motor": np.linspace(0.0, 0.5, N)})])
