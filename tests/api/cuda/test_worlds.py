@@ -69,7 +69,8 @@ def test_functions_agree_with_the_core(name, scalar, driver):
     given = states(robot, COUNT)
     core = robot.forward_dynamics(given["q"], given["v"], given["tau"], return_status=True)[0]
     pose = robot.pose(given["q"], robot.bodies[-1])
-    exact = max(EXACT[scalar], rounding(robot, given, core) * np.finfo(scalar).eps / np.finfo(float).eps)
+    digits = np.finfo(np.float32 if scalar == "float" else float).eps / np.finfo(float).eps
+    exact = max(EXACT[scalar], digits * rounding(robot, given, core))
     for device in DEVICES[: 1 + (scalar == "double")]:
         worlds = sarrus.cuda.Worlds(robot, COUNT, scalar=scalar, device=device)
         worlds.reset(q=given["q"], v=given["v"])
