@@ -9,7 +9,7 @@
 //
 // by principal pivoting (Murty 1974). If a joint comes to rest within a step, the step ends there. Impulses of friction then remove the remaining
 // velocity of the joint, and directions are determined again. There is no threshold between rest and motion: a joint at rest has exactly zero
-// velocity.
+// velocity. The velocity of a loop joint is a difference of others, so that it has their errors (see begin()).
 //
 // Dependent joints of a loop can share friction in many ways, with equal motions; a compliance of 1e-11 selects one solution.
 #pragma once
@@ -151,9 +151,8 @@ template <class T> class DryFriction {
     for (int k = 0; k < n_; ++k) {
       const T acts = select(limit_[k] > T(0.0), T(1.0), T(0.0));  // 0 in lanes whose variant has no friction at this joint
       rests_[k] = select(abs(speed_[k]) > rounding[k], T(0.0), acts);
-      // the velocity of a loop joint is a difference of velocities. Such a joint also rests if their energy is less than what friction would dissipate
-      // within a millionth of the step, because these velocities are errors of the projection onto the loops
-      if (friction_[k].iv >= nv_) rests_[k] = select(energy[k] > h * T(1e-6) * limit_[k] * abs(speed_[k]), rests_[k], acts);
+      // the velocities of a loop joint at rest are errors of the projection onto the loops: friction would dissipate their energy at once
+      if (friction_[k].iv >= nv_) rests_[k] = select(energy[k] > h * T(at_once) * limit_[k] * abs(speed_[k]), rests_[k], acts);
       direction_[k] = sign(speed_[k]) * (acts - rests_[k]);
       slowing_[k] = lets_go_[k] = T(0.0);
       undecided_ = undecided_ || any(rests_[k] > T(0.5));
@@ -216,6 +215,7 @@ template <class T> class DryFriction {
     kept_ = nullptr;
   }
 
+  static constexpr double at_once = 1e-6;  // part of a step
   /// This part of a step for methods at whose states the velocities of resting joints have larger errors. These are rigid steps, whose second half
   /// step closes the loops and rotates the joints' axes, and adaptive steps, whose states are interpolated.
   static constexpr double inexact_rest = 1e-2;
