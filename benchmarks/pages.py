@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import dynamics, engines, position
+from . import dynamics, engines, position, tables
 from .rows import Result
 from .tables import HERE, Row, markdown
 
@@ -47,6 +47,15 @@ def _seen(table: str, *peers: str) -> str:
     versions = ", ".join(f"{peer} {facts['peers'][peer]}" for peer in peers if peer in facts["peers"])
     labels = (facts["processor"], f"sarrus {facts['sarrus']}", versions)
     return f"Seen on {facts['date'][:10]}: {'; '.join(filter(None, labels))}."
+
+
+def _goals() -> str:
+    """Return the goals of the table of dynamics beside what was measured on two processors, with AVX-512 and with AVX2."""
+    levels, where = {}, []
+    for level, table in (("AVX-512", "dynamics"), ("AVX2", "avx2/dynamics")):
+        levels[level] = {"dynamics": dynamics.seen([Result(**row) for row in kept(table)[1]])}
+        where.append(f"{level}: {_seen(table, 'pin', 'mujoco')}")
+    return "\n".join([*where, *tables.summary(levels).splitlines()[1:]])
 
 
 def _dynamics() -> str:
@@ -95,6 +104,7 @@ def _position(row: dict[str, Any]) -> position.Row:
 
 BLOCKS: dict[str, Callable[[], str]] = {
     "dynamics": _dynamics,
+    "goals of dynamics": _goals,
     "engines, where": lambda: _seen("engines", "pin", "mujoco", "drake", "exudyn"),
     "engines, nothing touches": lambda: _engines(engines.smooth, engines.Row),
     "engines, something touches": lambda: _engines(engines.touching, engines.Row),
