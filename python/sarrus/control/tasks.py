@@ -147,8 +147,9 @@ class ImpedanceTask(Task):
     frame, target, components, weight, hard, priority, axes : as for :class:`FrameTask`
     inertia, stiffness, damping : (k, k) symmetric matrices for k components [kg m2, kg; N m/rad, N/m; N m s/rad, N s/m], the inertia positive
         definite; (k,) or a number for a diagonal matrix
-    wrench : measured external wrench on the frame: a number or time function for each component [N m, N]. Default: zero; external forces then
-        accelerate the mechanism with its real inertia
+    wrench : measured external wrench on the frame: a number or time function for each component [N m, N]. The efforts do not include the force that
+        cancels this wrench: subtract J^T wrench from them, as `examples/control/yielding.py` does. Default: zero; external forces then accelerate
+        the mechanism with its real inertia
 
     References
     ----------
