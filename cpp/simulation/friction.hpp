@@ -313,7 +313,7 @@ template <class T> class DryFriction {
   void continue_with(bool undecided) { rest_ = true, undecided_ = undecided; }
 
   /// Compute the velocities along which friction acts. On request also computes the magnitude of the rounding error of each, and, for loop joints, an
-  /// upper bound of the kinetic energy of the motion from which it follows.
+  /// estimate of the kinetic energy of the motion from which it follows.
   void speeds(const T& time, const T* q, const T* v, T* speed, T* rounding = nullptr, T* energy = nullptr) {
     const Arena::Scope scope(s_.arena);
     const T* J = rows(time, q);
