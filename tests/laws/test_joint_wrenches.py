@@ -85,8 +85,11 @@ def test_a_cut_changes_nothing(closed, seed):
     for one in cuts(closed, np.random.default_rng(seed), *TERMS):
         robot, q, v = one.robot, one.q, one.v
         angles.append(robot.joint_states(q, v).v)
-        # with the other set of angles of a gimbal, its second motor acts in the opposite direction: that is another load
-        assume(all(np.allclose(rates, angles[0][name], atol=1e-6) for name, rates in angles[-1].items()))
+        for name, rates in angles[-1].items():
+            alike = np.allclose(rates, angles[0][name], atol=1e-6)
+            # with the other set of angles of a gimbal, its second motor acts in the opposite direction: that is another load
+            assume(alike or not isinstance(robot.joint(name).type, sarrus.Gimbal))
+            assert alike, name
         motors = sorted(spec.name for spec in closed.description.joints if spec.joint.nv)
         u = np.linspace(1.0, 2.0, sum(robot.joint(name).type.nv for name in motors))
         a = robot.forward_dynamics(q, v, robot.actuation_matrix(q, actuated=motors) @ u)
