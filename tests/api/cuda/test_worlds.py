@@ -24,10 +24,22 @@ OVERCONSTRAINED = "bennett bricard goldberg_5r goldberg_6r hoberman_ring hoberma
 REFUSED = dict.fromkeys(OVERCONSTRAINED.split(), "redundant rows of its loops") | {
     "cable_platform": "no entries for the loop joint"
 }
+ACCEPTED = [name for name in sarrus.mechanisms.__all__ if name not in REFUSED]
 EXACT = {
     "double": 1e-12,
     "float": 1e-5,
 }  # relative to the largest entry: rounding, times the condition of the equations
+# mechanisms of the gallery whose functions in a type of numbers, or steps, are less accurate
+ILL_CONDITIONED = "thin rods on ball joints: the condition of M is 3e5, and the core's own rounding error is 2e-11"
+TWO_CORRECTIONS = "two corrections do not close its loops to rounding"
+NOT_REACHED = {
+    ("ring", "double"): ILL_CONDITIONED,
+    ("ring", "float"): ILL_CONDITIONED,
+    ("strandbeest_leg", "float"): "one of the states is near a singular position: 8e-5",
+    ("chain_mail", "semi_implicit"): TWO_CORRECTIONS,
+    ("gripper", "semi_implicit"): TWO_CORRECTIONS,
+    ("double_hooke", "semi_implicit"): "needs other decisions in these states than in the samples, as its status shows",
+}
 COUNT = 21  # neither a multiple of the lanes nor of the threads of a block
 DEVICES = ("cpu", "cuda")
 
@@ -50,34 +62,29 @@ def host(x):
     return np.asarray(x).astype(float)
 
 
-def rounding(robot, given, core):
-    """Return four times the change of the core's result if the last digit of q changes. It is large if M is ill-conditioned: thin rods in a ring."""
-    rng, changes = np.random.default_rng(0), []
-    for _ in range(4):
-        q = given["q"] * (1.0 + 2.0**-53 * rng.choice([-1.0, 1.0], given["q"].shape))
-        moved = robot.forward_dynamics(q, given["v"], given["tau"], return_status=True)[0]
-        changes.append(np.nanmax(difference(moved, core)))
-    return 4.0 * max(changes)
+def _not_reached(request, *key):
+    """Expect a failure where the accuracy is known to be missed."""
+    if key in NOT_REACHED:
+        request.applymarker(pytest.mark.xfail(strict=True, reason=NOT_REACHED[key]))
 
 
 @needs_compiler
 @pytest.mark.parametrize("scalar", ["double", "float"])
-@pytest.mark.parametrize("name", [x for x in sarrus.mechanisms.__all__ if x not in REFUSED] if SOAK else SOME)
-def test_functions_agree_with_the_core(name, scalar, driver):
+@pytest.mark.parametrize("name", ACCEPTED if SOAK else SOME)
+def test_functions_agree_with_the_core(name, scalar, driver, request):
     """Functions of the state, on both devices."""
+    _not_reached(request, name, scalar)
     robot = gallery.made(name)
     given = states(robot, COUNT)
     core = robot.forward_dynamics(given["q"], given["v"], given["tau"], return_status=True)[0]
     pose = robot.pose(given["q"], robot.bodies[-1])
-    digits = np.finfo(np.float32 if scalar == "float" else float).eps / np.finfo(float).eps
-    exact = max(EXACT[scalar], digits * rounding(robot, given, core))
     for device in DEVICES[: 1 + (scalar == "double")]:
         worlds = sarrus.cuda.Worlds(robot, COUNT, scalar=scalar, device=device)
         worlds.reset(q=given["q"], v=given["v"])
         answer = worlds.call("forward_dynamics", tau=given["tau"])
-        good = host(answer["status"]) % 8 == 0
+        good = host(answer["status"]) == 0
         assert good.sum() > COUNT // 2
-        assert difference(host(answer["a"])[good], core[good]).max() < exact
+        assert difference(host(answer["a"])[good], core[good]).max() < EXACT[scalar]
         assert difference(host(worlds.call(f"pose:{robot.bodies[-1]}")["pose"]), pose).max() < EXACT[scalar]
 
 
@@ -93,9 +100,12 @@ NO_DRIFT = 1e-14
 
 
 @needs_compiler
-@pytest.mark.parametrize(("name", "method"), [*((name, "semi_implicit") for name in SOME), ("four_bar", "euler")])
-def test_steps_agree_with_the_core(name, method, driver):
+@pytest.mark.parametrize(
+    ("name", "method"), [*((name, "semi_implicit") for name in (ACCEPTED if SOAK else SOME)), ("four_bar", "euler")]
+)
+def test_steps_agree_with_the_core(name, method, driver, request):
     """Ten steps from each of several states, on both devices."""
+    _not_reached(request, name, method)
     robot = gallery.made(name)
     given, steps, options = states(robot, COUNT), 10, {"dt": 1e-3, "method": method}
     runs = sarrus.simulate_many(robot, given["q"], given["v"], steps * 1e-3, limits="ignore", every=steps, **options)
@@ -111,6 +121,8 @@ def test_steps_agree_with_the_core(name, method, driver):
         else:
             assert difference(host(worlds.v), runs.v[:, -1]).max() < EXACT["double"]
         assert host(worlds.residual)[:, 0].max() < NO_DRIFT
+    if name not in SOME:  # elsewhere, the rounding errors of the two compilations grow near singular positions
+        return
     other = sarrus.cuda.Worlds(robot, COUNT, scalar="double", substeps=steps, device="cpu", threads=2, **options)
     other.reset(q=runs.q[:, 0], v=runs.v[:, 0])
     other.step()
